@@ -1,0 +1,218 @@
+"""How each library runs a case: with its own arrays, to the end, on its default threads."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cases import Arrays, Case
+
+Call = Callable[[], Any]
+
+
+class Library(ABC):
+    """One candidate. Made only where it is installed; ImportError otherwise."""
+
+    name: str
+    distribution: str
+
+    @property
+    @abstractmethod
+    def threads(self) -> int:
+        """Threads that it uses by default."""
+
+    @property
+    def version(self) -> str:
+        """Version of the distribution."""
+        return str(importlib.import_module(self.distribution).__version__)
+
+    @abstractmethod
+    def call(self, case: Case, inputs: Arrays) -> Call:
+        """Return a call that computes the case and has the values in memory when it returns."""
+
+    def numpy(self, result: Any) -> npt.NDArray[Any]:
+        """Return a result as a NumPy array."""
+        return np.asarray(result)
+
+
+class NumPy(Library):
+    """NumPy as its users write it: operation by operation."""
+
+    name = "NumPy"
+    distribution = "numpy"
+    threads = 1
+
+    def call(self, case: Case, inputs: Arrays) -> Call:
+        """Return a call that computes the case."""
+        return lambda: case.compute(np, *inputs)
+
+
+class FklArray(Library):
+    """This library: record, run, and take the values out through DLPack."""
+
+    name = "fklarray"
+    distribution = "fklarray"
+
+    def __init__(self) -> None:
+        import fklarray
+
+        self._xp: Any = fklarray
+
+    @property
+    def threads(self) -> int:
+        """Threads that it uses by default."""
+        return int(self._xp.config.threads)
+
+    def call(self, case: Case, inputs: Arrays) -> Call:
+        """Return a call that computes the case."""
+        xp = self._xp
+        arrays = [xp.asarray(array, copy=False) for array in inputs]
+        return lambda: np.from_dlpack(case.compute(xp, *arrays))
+
+    def kernels_of(self, call: Call) -> int:
+        """Count the kernels that one call launches."""
+        before = self._xp.counters()
+        call()
+        after = self._xp.counters()
+        if after["reference_evaluations"] > before["reference_evaluations"]:
+            raise RuntimeError("fklarray ran on NumPy: there is no C++ compiler to measure with")
+        return int(after["kernels_launched"] - before["kernels_launched"])
+
+
+class NumExpr(Library):
+    """numexpr; the numbers in its text become float32, or it would compute in float64."""
+
+    name = "numexpr"
+    distribution = "numexpr"
+
+    def __init__(self) -> None:
+        import numexpr
+
+        self._numexpr: Any = numexpr
+
+    @property
+    def threads(self) -> int:
+        """Threads that it uses by default."""
+        return int(self._numexpr.nthreads)
+
+    def call(self, case: Case, inputs: Arrays) -> Call:
+        """Return a call that computes the case."""
+        names: dict[str, Any] = dict(zip("abcd", inputs, strict=False))
+
+        def name_of(number: re.Match[str]) -> str:
+            name = f"k{number[0].replace('.', '_')}"
+            names[name] = np.float32(number[0])
+            return name
+
+        text = re.sub(r"\d+\.\d+", name_of, case.numexpr)
+        evaluate = self._numexpr.evaluate
+        if case.name != "image":
+            return lambda: evaluate(text, local_dict=names)
+        shape = inputs[0].shape
+        return lambda: evaluate(
+            text, local_dict=names, out=np.empty(shape, np.uint8), casting="unsafe"
+        )
+
+
+class Jax(Library):
+    """jax.jit on the CPU."""
+
+    name = "jax.jit"
+    distribution = "jax"
+
+    def __init__(self) -> None:
+        os.environ.setdefault("JAX_PLATFORMS", "cpu")
+        import jax
+        import jax.numpy
+
+        self._jax: Any = jax
+
+    @property
+    def threads(self) -> int:
+        """Threads that it uses by default."""
+        return len(os.sched_getaffinity(0))
+
+    def call(self, case: Case, inputs: Arrays) -> Call:
+        """Return a call that computes the case."""
+        namespace = self._jax.numpy
+        arrays = [namespace.asarray(array) for array in inputs]
+        compiled = self._jax.jit(lambda *args: case.compute(namespace, *args))
+        return lambda: compiled(*arrays).block_until_ready()
+
+
+class Torch(Library):
+    """torch, eager."""
+
+    name = "torch"
+    distribution = "torch"
+
+    def __init__(self) -> None:
+        import torch
+
+        self._torch: Any = torch
+        self._namespace = SimpleNamespace(
+            exp=torch.exp,
+            sin=torch.sin,
+            where=torch.where,
+            clip=torch.clip,
+            astype=lambda x, dtype: x.to(dtype),
+            float32=torch.float32,
+            uint8=torch.uint8,
+        )
+
+    @property
+    def threads(self) -> int:
+        """Threads that it uses by default."""
+        return int(self._torch.get_num_threads())
+
+    def call(self, case: Case, inputs: Arrays) -> Call:
+        """Return a call that computes the case."""
+        tensors = [self._torch.from_numpy(array) for array in inputs]
+        return lambda: case.compute(self._namespace, *tensors)
+
+
+class TorchCompile(Torch):
+    """torch.compile, compiled for each shape."""
+
+    name = "torch.compile"
+
+    def call(self, case: Case, inputs: Arrays) -> Call:
+        """Return a call that computes the case."""
+        tensors = [self._torch.from_numpy(array) for array in inputs]
+        namespace = self._namespace
+
+        def computed(*args: Any) -> Any:
+            return case.compute(namespace, *args)
+
+        self._torch.compiler.reset()
+        compiled = self._torch.compile(computed, dynamic=False)
+        return lambda: compiled(*tensors)
+
+
+def installed(*, with_torch_compile: bool) -> tuple[list[Library], list[str]]:
+    """Find the libraries that are here.
+
+    Returns
+    -------
+    list of Library, list of str
+        NumPy first; and the names of those that are absent.
+    """
+    present: list[Library] = []
+    absent: list[str] = []
+    kinds: list[type[Library]] = [NumPy, FklArray, NumExpr, Jax, Torch]
+    for kind in [*kinds, TorchCompile] if with_torch_compile else kinds:
+        try:
+            present.append(kind())
+        except ImportError:
+            if kind in (NumPy, FklArray):
+                raise
+            absent.append(kind.name)
+    return present, absent

@@ -1,0 +1,285 @@
+// How a functor, written for one element, is applied to packs, and the vocabulary functors are
+// written in: the same expression works on a scalar and on a compiler vector.
+#pragma once
+
+#include <fklarray/pack.h>
+
+#include <utility>
+
+// Vectors wider than a register are passed between inlined functions only: there is no ABI to warn
+// about.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+namespace fklarray {
+
+template <typename T>
+constexpr bool is_complex = false;
+template <typename T>
+constexpr bool is_complex<Complex<T>> = true;
+
+// Parent of functors whose exec() is a template that takes compiler vectors as it takes scalars.
+// Comparisons on vectors give masks of 0 and -1; Result says that they mean bool.
+struct VectorFunctor {
+    template <typename T, typename...>
+    using Result = T;
+    template <typename... Ts>
+    static constexpr bool on_vectors = (std::is_arithmetic_v<Ts> && ...);
+};
+
+// Parent of the vector functors that also take complex numbers whose components are vectors.
+struct ComponentFunctor : VectorFunctor {
+    template <typename...>
+    static constexpr bool on_vectors = true;
+};
+
+// Parent of the functors that ask a question.
+struct Predicate : ComponentFunctor {
+    template <typename, typename...>
+    using Result = bool;
+};
+
+// Parent of functors that are applied to one lane after the other.
+struct LaneFunctor {
+    template <typename T, typename...>
+    using Result = T;
+    template <typename...>
+    static constexpr bool on_vectors = false;
+};
+
+// The functor that does Functor's work on operands of type T. Bytes of bool look like uint8 in a
+// vector, so where the two differ the type has to decide.
+template <typename Functor, typename T>
+struct FunctorFor {
+    using type = Functor;
+};
+
+template <int Bytes>
+struct IntegerOf;
+template <>
+struct IntegerOf<1> {
+    using signed_type = std::int8_t;
+    using unsigned_type = std::uint8_t;
+};
+template <>
+struct IntegerOf<2> {
+    using signed_type = std::int16_t;
+    using unsigned_type = std::uint16_t;
+};
+template <>
+struct IntegerOf<4> {
+    using signed_type = std::int32_t;
+    using unsigned_type = std::uint32_t;
+};
+template <>
+struct IntegerOf<8> {
+    using signed_type = std::int64_t;
+    using unsigned_type = std::uint64_t;
+};
+
+// What one lane of a vector holds; a scalar is its own only lane. Like<V, T> has V's lanes of T.
+template <typename V, bool = std::is_arithmetic_v<V>>
+struct Shape {
+    using element = V;
+    static constexpr int lanes = 1;
+    template <typename T>
+    using like = T;
+};
+
+#if !defined(__CUDACC__)
+template <typename V>
+struct Shape<V, false> {
+    using element = std::remove_cv_t<std::remove_reference_t<decltype(std::declval<V&>()[0])>>;
+    static constexpr int lanes = sizeof(V) / sizeof(element);
+    template <typename T>
+    using like = Vector<T, lanes>;
+};
+#endif
+
+template <typename V>
+using Element = typename Shape<V>::element;
+template <typename V, typename T>
+using Like = typename Shape<V>::template like<T>;
+template <typename V>
+using Signed = Like<V, typename IntegerOf<sizeof(Element<V>)>::signed_type>;
+template <typename V>
+using Unsigned = Like<V, typename IntegerOf<sizeof(Element<V>)>::unsigned_type>;
+
+template <typename V>
+constexpr bool is_floating = std::is_floating_point_v<Element<V>>;
+template <typename V>
+constexpr bool is_signed = std::is_signed_v<Element<V>>;
+template <typename V>
+constexpr bool is_scalar = std::is_arithmetic_v<V>;
+template <typename V>
+constexpr int element_bits = 8 * sizeof(Element<V>);
+
+// The same value in every lane; subtracting zero keeps the sign of -0.0.
+template <typename V>
+FK_HOST_DEVICE_STATIC V constant(Element<V> value) {
+    return static_cast<V>(value - V{});
+}
+
+// The same bits, read as another type of the same size.
+template <typename To, typename From>
+FK_HOST_DEVICE_STATIC To bit_cast(const From& from) {
+    static_assert(sizeof(To) == sizeof(From), "Only the type changes");
+    To to;
+    __builtin_memcpy(&to, &from, sizeof(To));
+    return to;
+}
+
+// Lanes of a where the mask (of a comparison) is set, of b elsewhere.
+template <typename Mask, typename V>
+FK_HOST_DEVICE_STATIC V select(Mask mask, V a, V b) {
+    return mask ? a : b;
+}
+
+// Lane by lane conversion of values.
+template <typename T, typename V>
+FK_HOST_DEVICE_STATIC Like<V, T> convert(V value) {
+#if !defined(__CUDACC__)
+    if constexpr (!is_scalar<V>) {
+        return __builtin_convertvector(value, Like<V, T>);
+    } else
+#endif
+    {
+        return static_cast<T>(value);
+    }
+}
+
+// Integers to an integer type of at least their size, doubling it step by step.
+template <typename T, typename V>
+FK_HOST_DEVICE_STATIC Like<V, T> widen(V value) {
+    if constexpr (sizeof(T) > 2 * sizeof(Element<V>)) {
+        using Integer = IntegerOf<2 * sizeof(Element<V>)>;
+        return widen<T>(convert<std::conditional_t<is_signed<V>, typename Integer::signed_type,
+                                                   typename Integer::unsigned_type>>(value));
+    } else {
+        return convert<T>(value);
+    }
+}
+
+// Integers to an integer type of at most their size, halving it step by step.
+template <typename T, typename V>
+FK_HOST_DEVICE_STATIC Like<V, T> narrow(V value) {
+    if constexpr (2 * sizeof(T) < sizeof(Element<V>)) {
+        return narrow<T>(
+            convert<typename IntegerOf<sizeof(Element<V>) / 2>::unsigned_type>(value));
+    } else {
+        return convert<T>(value);
+    }
+}
+
+// Whether a lane is not zero; of a mask, whether it is set.
+template <typename V>
+FK_HOST_DEVICE_STATIC bool any(V value) {
+    if constexpr (is_scalar<V>) {
+        return value != 0;
+    } else if constexpr (sizeof(V) > 8) {
+        const auto words = bit_cast<Vector<std::uint64_t, sizeof(V) / 8>>(value);
+        std::uint64_t bits = 0;
+        for (int word = 0; word < static_cast<int>(sizeof(V) / 8); ++word) bits |= words[word];
+        return bits != 0;
+    } else {
+        return bit_cast<typename IntegerOf<sizeof(V)>::unsigned_type>(value) != 0;
+    }
+}
+
+template <typename Mask>
+FK_HOST_DEVICE_STATIC bool all(Mask mask) {
+    return !any(mask == 0);
+}
+
+// One lane after the other.
+template <typename Functor, typename T, int Lanes, typename... Packs>
+FK_HOST_DEVICE_STATIC auto lift_lanes(const Pack<T, Lanes>& first, const Packs&... rest) {
+    Pack<typename Functor::template Result<T, typename Packs::value_type...>, Lanes> result;
+    for (int lane = 0; lane < Lanes; ++lane) {
+        result.set(lane, Functor::exec(first.get(lane), rest.get(lane)...));
+    }
+    return result;
+}
+
+#if !defined(__CUDACC__)
+#if defined(__clang__) || __GNUC__ >= 12
+#define FKLARRAY_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define FKLARRAY_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, Signed<decltype(a)>{__VA_ARGS__})
+#endif
+
+template <typename V>
+struct Halves {
+    V low;
+    V high;
+};
+
+// The function on the lower and the upper half of vectors: for what needs wider lanes inside than
+// outside, and would not fit into registers whole.
+template <typename Function, typename V, typename... Vs>
+FK_HOST_STATIC auto halved(V x, Vs... rest) {
+    using Half = Halves<Vector<Element<V>, Shape<V>::lanes / 2>>;
+    const auto low = Function::exec(bit_cast<Half>(x).low, bit_cast<Half>(rest).low...);
+    const auto high = Function::exec(bit_cast<Half>(x).high, bit_cast<Half>(rest).high...);
+    using Part = std::remove_const_t<decltype(low)>;
+    return bit_cast<Like<V, Element<Part>>>(Halves<Part>{low, high});
+}
+
+// What functors on vectors take: complex numbers come apart into a vector of each component.
+template <typename T, int Lanes, typename Indices = std::make_index_sequence<Lanes>>
+struct Components;
+
+template <typename T, int Lanes, std::size_t... Is>
+struct Components<Complex<T>, Lanes, std::index_sequence<Is...>> {
+    using Part = Vector<T, Lanes>;
+    FK_HOST_STATIC Complex<Part> split(const Complex<T> (&numbers)[Lanes]) {
+        const auto half = bit_cast<Halves<Part>>(numbers);
+        return {FKLARRAY_SHUFFLE(half.low, half.high, (2 * Is)...),
+                FKLARRAY_SHUFFLE(half.low, half.high, (2 * Is + 1)...)};
+    }
+    FK_HOST_STATIC void join(Complex<T> (&numbers)[Lanes], const Complex<Part>& parts) {
+        const Halves<Part> half = {
+            FKLARRAY_SHUFFLE(parts.re, parts.im, (Is / 2 + Is % 2 * Lanes)...),
+            FKLARRAY_SHUFFLE(parts.re, parts.im, ((Is + Lanes) / 2 + Is % 2 * Lanes)...)};
+        __builtin_memcpy(&numbers, &half, sizeof(half));
+    }
+};
+
+template <typename T, int Lanes>
+FK_HOST_STATIC auto registers_of(const Pack<T, Lanes>& pack) {
+    if constexpr (is_complex<T>) {
+        return Components<T, Lanes>::split(pack.vector);
+    } else {
+        return pack.vector;
+    }
+}
+
+template <typename T, int Lanes, typename Value>
+FK_HOST_STATIC Pack<T, Lanes> pack_of(const Value& value) {
+    Pack<T, Lanes> pack;
+    if constexpr (is_complex<T>) {
+        Components<T, Lanes>::join(pack.vector, value);
+    } else if constexpr (std::is_same_v<Value, Vector<T, Lanes>>) {
+        pack.vector = value;
+    } else {
+        static_assert(std::is_same_v<T, bool>, "Only masks are turned into results");
+        pack.vector = narrow<unsigned char>(value) & 1;
+    }
+    return pack;
+}
+#endif
+
+template <typename Name, typename T, int Lanes, typename... Packs>
+FK_HOST_DEVICE_STATIC auto lift(const Pack<T, Lanes>& first, const Packs&... rest) {
+    using Functor = typename FunctorFor<Name, T>::type;
+#if !defined(__CUDACC__)
+    if constexpr (Lanes > 1 && Functor::template on_vectors<T, typename Packs::value_type...>) {
+        using Result = typename Functor::template Result<T, typename Packs::value_type...>;
+        return pack_of<Result, Lanes>(Functor::exec(registers_of(first), registers_of(rest)...));
+    } else
+#endif
+    {
+        return lift_lanes<Functor>(first, rest...);
+    }
+}
+
+}  // namespace fklarray

@@ -1,0 +1,177 @@
+// Arithmetic that IEEE 754 and two's complement define to the last bit.
+#pragma once
+
+#include <fklarray/functor.h>
+
+namespace fklarray {
+
+// The cast undoes C++'s promotion of narrow integers: every result wraps in its own type.
+struct Add : ComponentFunctor {
+    template <typename V>
+    FK_HOST_DEVICE_STATIC V exec(V a, V b) {
+        return static_cast<V>(a + b);
+    }
+};
+
+struct Subtract : ComponentFunctor {
+    template <typename V>
+    FK_HOST_DEVICE_STATIC V exec(V a, V b) {
+        return static_cast<V>(a - b);
+    }
+};
+
+// Two uint16 factors promote to int and overflow it: the product is taken of unsigned values.
+struct Multiply : ComponentFunctor {
+    template <typename V>
+    FK_HOST_DEVICE_STATIC V exec(V a, V b) {
+        if constexpr (std::is_integral_v<V> && sizeof(V) < sizeof(int)) {
+            return static_cast<V>(static_cast<unsigned>(a) * static_cast<unsigned>(b));
+        } else {
+            return static_cast<V>(a * b);
+        }
+    }
+};
+
+struct Divide : ComponentFunctor {
+    template <typename V>
+    FK_HOST_DEVICE_STATIC V exec(V a, V b) {
+        return static_cast<V>(a / b);
+    }
+};
+
+struct Negative : ComponentFunctor {
+    template <typename V>
+    FK_HOST_DEVICE_STATIC V exec(V x) {
+        return static_cast<V>(-x);
+    }
+};
+
+struct Positive : ComponentFunctor {
+    template <typename V>
+    FK_HOST_DEVICE_STATIC V exec(V x) {
+        return x;
+    }
+};
+
+struct Square : ComponentFunctor {
+    template <typename V>
+    FK_HOST_DEVICE_STATIC V exec(V x) {
+        return Multiply::exec(x, x);
+    }
+};
+
+struct Reciprocal : ComponentFunctor {
+    template <typename V>
+    FK_HOST_DEVICE_STATIC V exec(V x) {
+        if constexpr (is_complex<V>) {
+            return reciprocal(x);
+        } else {
+            return constant<V>(1) / x;
+        }
+    }
+};
+
+template <typename V>
+FK_HOST_DEVICE_STATIC V absolute(V x) {
+    if constexpr (is_floating<V>) {
+        constexpr Element<Unsigned<V>> magnitude = static_cast<Element<Unsigned<V>>>(-1) >> 1;
+        return bit_cast<V>(bit_cast<Unsigned<V>>(x) & magnitude);
+    } else if constexpr (is_signed<V>) {
+        return select(x < 0, static_cast<V>(-x), x);
+    } else {
+        return x;
+    }
+}
+
+struct Abs : VectorFunctor {
+    template <typename T>
+    struct Magnitude {
+        using type = T;
+    };
+    template <typename T>
+    struct Magnitude<Complex<T>> {
+        using type = T;
+    };
+    template <typename T, typename...>
+    using Result = typename Magnitude<T>::type;
+
+    template <typename V>
+    FK_HOST_DEVICE_STATIC auto exec(V x) {
+        if constexpr (is_complex<V>) {
+            return abs(x);
+        } else {
+            return absolute(x);
+        }
+    }
+};
+
+struct Copysign : VectorFunctor {
+    template <typename V>
+    FK_HOST_DEVICE_STATIC V exec(V magnitude, V sign) {
+        using Bits = Unsigned<V>;
+        constexpr Element<Bits> mask = static_cast<Element<Bits>>(-1) >> 1;
+        constexpr Element<Bits> top = static_cast<Element<Bits>>(~mask);
+        return bit_cast<V>((bit_cast<Bits>(magnitude) & mask) | (bit_cast<Bits>(sign) & top));
+    }
+};
+
+struct Sign : VectorFunctor {
+    template <typename V>
+    FK_HOST_DEVICE_STATIC V exec(V x) {
+        if constexpr (is_complex<V>) {
+            return sign(x);
+        } else {
+            const V zero{};
+            const V positive = select(x > zero, constant<V>(1), zero);
+            if constexpr (!is_signed<V>) {
+                return positive;
+            } else if constexpr (!is_floating<V>) {
+                return select(x < zero, constant<V>(-1), positive);
+            } else {
+                return select(x < zero, constant<V>(-1), select(x == x, positive, x));
+            }
+        }
+    }
+};
+
+#if !defined(__CUDACC__) && defined(__SSE2__)
+FK_HOST_STATIC Vector<float, 4> square_root(Vector<float, 4> x) {
+    return __builtin_ia32_sqrtps(x);
+}
+FK_HOST_STATIC Vector<double, 2> square_root(Vector<double, 2> x) {
+    return __builtin_ia32_sqrtpd(x);
+}
+#endif
+#if !defined(__CUDACC__) && defined(__AVX__)
+FK_HOST_STATIC Vector<float, 8> square_root(Vector<float, 8> x) {
+    return __builtin_ia32_sqrtps256(x);
+}
+FK_HOST_STATIC Vector<double, 4> square_root(Vector<double, 4> x) {
+    return __builtin_ia32_sqrtpd256(x);
+}
+#endif
+FK_HOST_DEVICE_STATIC float square_root(float x) {
+    return __builtin_sqrtf(x);
+}
+FK_HOST_DEVICE_STATIC double square_root(double x) {
+    return __builtin_sqrt(x);
+}
+template <typename V>
+FK_HOST_DEVICE_STATIC V square_root(V x) {
+    V root;
+    for (int lane = 0; lane < Shape<V>::lanes; ++lane) root[lane] = square_root(x[lane]);
+    return root;
+}
+
+struct Sqrt : VectorFunctor {
+    template <typename V>
+    FK_HOST_DEVICE_STATIC V exec(V x) {
+        if constexpr (is_complex<V>) {
+            return sqrt(x);
+        } else {
+            return square_root(x);
+        }
+    }
+};
+
+}  // namespace fklarray

@@ -1,0 +1,79 @@
+// A pack: the same value of several neighbouring elements, as one SIMD register (or a few).
+// Packs are what flows through a chain of Operations. Every element of an array goes through the
+// same instructions, wherever it lies: the end of a row is a full pack too, so that the last
+// elements never take a scalar path whose last bit differs.
+#pragma once
+
+#include <fused_kernel/core/utils/utils.h>
+
+#include <type_traits>
+
+namespace fklarray {
+
+#if defined(__AVX2__)
+constexpr int vector_bytes = 32;
+#else
+constexpr int vector_bytes = 16;
+#endif
+
+template <typename T>
+struct Complex;
+
+template <typename T>
+constexpr int component_bytes = sizeof(T);
+template <typename T>
+constexpr int component_bytes<Complex<T>> = sizeof(T);
+
+// How many elements a pack holds in a kernel over these types: the widest fills one register.
+template <typename... Ts>
+constexpr int pack_lanes() {
+    int widest = 1;
+    ((widest = component_bytes<Ts> > widest ? component_bytes<Ts> : widest), ...);
+    return vector_bytes / widest;
+}
+
+template <typename T, int Lanes>
+struct VectorOf {
+    typedef T type __attribute__((vector_size(sizeof(T) * Lanes)));
+};
+template <int Lanes>
+struct VectorOf<bool, Lanes> : VectorOf<unsigned char, Lanes> {};
+
+template <typename T, int Lanes>
+using Vector = typename VectorOf<T, Lanes>::type;
+
+// Real and integer types, and bool as bytes of 0 and 1, are compiler vectors.
+template <typename T, int Lanes, typename = void>
+struct Pack {
+    using value_type = T;
+    static constexpr int lanes = Lanes;
+    Vector<T, Lanes> vector;
+
+    FK_HOST_DEVICE_CNST T get(int lane) const { return static_cast<T>(vector[lane]); }
+    FK_HOST_DEVICE_CNST void set(int lane, T value) { vector[lane] = value; }
+};
+
+// Anything else (complex numbers) is an array.
+template <typename T, int Lanes>
+struct Pack<T, Lanes, std::enable_if_t<!std::is_arithmetic_v<T>>> {
+    using value_type = T;
+    static constexpr int lanes = Lanes;
+    T vector[Lanes];
+
+    FK_HOST_DEVICE_CNST T get(int lane) const { return vector[lane]; }
+    FK_HOST_DEVICE_CNST void set(int lane, T value) { vector[lane] = value; }
+};
+
+template <typename T, int Lanes>
+FK_HOST_DEVICE_STATIC Pack<T, Lanes> splat(T value) {
+    Pack<T, Lanes> pack;
+    if constexpr (std::is_arithmetic_v<T>) {
+        using Lane = std::conditional_t<std::is_same_v<T, bool>, unsigned char, T>;
+        pack.vector = static_cast<Lane>(value) - Vector<T, Lanes>{};
+    } else {
+        for (int lane = 0; lane < Lanes; ++lane) pack.set(lane, value);
+    }
+    return pack;
+}
+
+}  // namespace fklarray

@@ -1,0 +1,164 @@
+// Arrays with strides, and how the elements of one thread are loaded and stored. An index space has at least two dimensions: rows, and
+// elements in a row. One thread works on one pack of a row: thread.x is the pack, thread.y the
+// row, thread.z counts the dimensions before them. The last row of each block of rows may be
+// shorter, which lets any long run of elements be cut into rows of one length.
+#pragma once
+
+#include <fklarray/pack.h>
+#include <fused_kernel/core/data/point.h>
+#include <fused_kernel/core/execution_model/active_threads.h>
+
+#if defined(__CUDACC__)
+#define FKLARRAY_COLD __host__ __device__ __noinline__ static
+#else
+#define FKLARRAY_COLD __attribute__((noinline, cold)) static
+#endif
+
+namespace fklarray {
+
+template <int Rank>
+struct Space {
+    static_assert(Rank >= 2, "An index space has rows and elements");
+    std::int64_t shape[Rank];
+    std::int64_t last;  // number of elements in the last row
+};
+
+// How a stream moves from one element of a row to the next.
+enum class Inner { unit, broadcast, strided };
+
+// Strides are counted in elements; the inner one is given only where the type does not say it.
+template <typename T, int Rank, Inner inner>
+struct Strided {
+    T* data;
+    std::int64_t strides[inner == Inner::strided ? Rank : Rank - 1];
+};
+
+template <typename T, int Rank, Inner inner>
+struct StreamParams {
+    Strided<T, Rank, inner> stream;
+    Space<Rank> space;
+};
+
+// The elements of a row that one thread works on: [first, first + lanes), or fewer when the row is
+// shorter than a pack. The last pack of a row is moved back so that it is full as well.
+struct Run {
+    std::int64_t first;
+    std::int64_t length;  // of the row
+};
+
+template <int Rank>
+FK_HOST_DEVICE_FUSE std::int64_t row_length(const fk::Point& thread, const Space<Rank>& space) {
+    return thread.y == space.shape[Rank - 2] - 1 ? space.last : space.shape[Rank - 1];
+}
+
+template <int Lanes, int Rank>
+FK_HOST_DEVICE_STATIC Run run_of(const fk::Point& thread, const Space<Rank>& space) {
+    const std::int64_t length = row_length(thread, space);
+    const std::int64_t first = std::int64_t{thread.x} * Lanes;
+    const std::int64_t latest = length - Lanes;
+    return {latest < 0 ? 0 : (first < latest ? first : latest), length};
+}
+
+template <typename T, int Rank, Inner inner>
+FK_HOST_DEVICE_STATIC T* row_of(const fk::Point& thread,
+                                const StreamParams<T, Rank, inner>& params) {
+    T* row = params.stream.data + thread.y * params.stream.strides[Rank - 2];
+    if constexpr (Rank == 3) {
+        row += thread.z * params.stream.strides[0];
+    } else if constexpr (Rank > 3) {
+        std::int64_t rest = thread.z;
+        for (int dimension = Rank - 3; dimension >= 0; --dimension) {
+            const std::int64_t index = rest % params.space.shape[dimension];
+            rest /= params.space.shape[dimension];
+            row += index * params.stream.strides[dimension];
+        }
+    }
+    return row;
+}
+
+template <Inner inner, typename T, int Rank>
+FK_HOST_DEVICE_STATIC std::int64_t inner_stride(const Strided<T, Rank, inner>& stream) {
+    if constexpr (inner == Inner::strided) {
+        return stream.strides[Rank - 1];
+    } else {
+        return inner == Inner::unit ? 1 : 0;
+    }
+}
+
+// Rows shorter than a pack are rare: kept out of the loop, so that packs stay in registers there.
+// The missing lanes repeat the last element; whatever is computed in them is dropped.
+template <typename T, int Lanes>
+FKLARRAY_COLD Pack<T, Lanes> load_short(const T* row, std::int64_t stride, std::int64_t length) {
+    Pack<T, Lanes> pack;
+    for (int lane = 0; lane < Lanes; ++lane) {
+        pack.set(lane, row[(lane < length ? lane : length - 1) * stride]);
+    }
+    return pack;
+}
+
+template <typename T, int Lanes>
+FKLARRAY_COLD void store_short(T* row, std::int64_t stride, std::int64_t length,
+                               Pack<T, Lanes> pack) {
+    for (int lane = 0; lane < length; ++lane) row[lane * stride] = pack.get(lane);
+}
+
+template <int Lanes, typename T, int Rank, Inner inner>
+FK_HOST_DEVICE_STATIC Pack<T, Lanes> load(const fk::Point& thread,
+                                          const StreamParams<T, Rank, inner>& params) {
+    const T* const row = row_of(thread, params);
+    if constexpr (inner == Inner::broadcast) {
+        return splat<T, Lanes>(*row);
+    } else {
+        const Run run = run_of<Lanes>(thread, params.space);
+        const std::int64_t stride = inner_stride<inner>(params.stream);
+        if (__builtin_expect(run.length < Lanes, 0)) {
+            return load_short<T, Lanes>(row, stride, run.length);
+        }
+        const T* const from = row + run.first * stride;
+        Pack<T, Lanes> pack;
+        if constexpr (inner == Inner::unit) {
+            __builtin_memcpy(&pack.vector, from, sizeof(T) * Lanes);
+        } else {
+            for (int lane = 0; lane < Lanes; ++lane) pack.set(lane, from[lane * stride]);
+        }
+        return pack;
+    }
+}
+
+template <int Lanes, typename T, int Rank, Inner inner>
+FK_HOST_DEVICE_STATIC void store(const fk::Point& thread, const Pack<T, Lanes>& pack,
+                                 const StreamParams<T, Rank, inner>& params) {
+    static_assert(inner != Inner::broadcast, "Every element is written to a place of its own");
+    T* const row = row_of(thread, params);
+    const Run run = run_of<Lanes>(thread, params.space);
+    const std::int64_t stride = inner_stride<inner>(params.stream);
+    if (__builtin_expect(run.length < Lanes, 0)) {
+        store_short<T, Lanes>(row, stride, run.length, pack);
+        return;
+    }
+    T* const to = row + run.first * stride;
+    if constexpr (inner == Inner::unit) {
+        __builtin_memcpy(to, &pack.vector, sizeof(T) * Lanes);
+    } else {
+        for (int lane = 0; lane < Lanes; ++lane) to[lane * stride] = pack.get(lane);
+    }
+}
+
+template <int Lanes, int Rank>
+FK_HOST_DEVICE_FUSE uint packs_in_row(const fk::Point& thread, const Space<Rank>& space) {
+    return static_cast<uint>((row_length(thread, space) + Lanes - 1) / Lanes);
+}
+
+template <int Rank>
+FK_HOST_DEVICE_FUSE uint rows_of(const Space<Rank>& space) {
+    return static_cast<uint>(space.shape[Rank - 2]);
+}
+
+template <int Rank>
+FK_HOST_DEVICE_FUSE uint planes_of(const Space<Rank>& space) {
+    std::int64_t planes = 1;
+    for (int dimension = 0; dimension < Rank - 2; ++dimension) planes *= space.shape[dimension];
+    return static_cast<uint>(planes);
+}
+
+}  // namespace fklarray

@@ -1,0 +1,254 @@
+"""How the index space of a kernel is walked: broadcasting, collapsed dimensions, stride classes.
+
+Strides are counted in elements and aligned at the last dimension. A stream moves by 0 along
+dimensions in which it has one element or none, so that broadcasting needs no rewriting.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+__all__ = [
+    "Layout",
+    "broadcast_shapes",
+    "contiguous_strides",
+    "layout",
+    "reshape_strides",
+]
+
+Inner = Literal["unit", "broadcast", "strided"]
+Strides = tuple[int, ...]
+Period = tuple[int, int]
+
+# Elements per row when a long run is cut into rows: a few pages, so that threads share them evenly.
+ROW = 4096
+# Rows shorter than this are worth lengthening.
+_SHORT_ROW = 64
+# The kernels count threads in int.
+_MAX_THREADS = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Index space of one launch and how each stream moves in it.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Extents, at least two: the last is the number of elements in a row.
+    last : int
+        Number of elements in the last row of each block of rows, at most ``shape[-1]``.
+    strides : tuple of tuple of int
+        Strides of each stream, in elements, one per dimension of `shape`.
+    inner : tuple of {"unit", "broadcast", "strided"}
+        Class of each stream's stride within a row.
+    periods : tuple of (int, int)
+        (0, 0), or for a stream that repeats within a row: the number of elements after which it
+        does, and its stride. Such a stream is to be replaced by one contiguous row of
+        ``shape[-1]`` elements that holds the repetitions.
+    """
+
+    shape: tuple[int, ...]
+    last: int
+    strides: tuple[Strides, ...]
+    inner: tuple[Inner, ...]
+    periods: tuple[Period, ...]
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions of the index space."""
+        return len(self.shape)
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape that all shapes broadcast to ("Broadcasting" in the standard).
+
+    Raises
+    ------
+    ValueError
+        With the shapes in the text, if two of them do not fit.
+    """
+    result = list(max(shapes, key=len))
+    for shape in shapes:
+        offset = len(result) - len(shape)
+        for axis, extent in enumerate(shape):
+            if extent != 1 and extent != result[offset + axis]:
+                if result[offset + axis] != 1:
+                    raise ValueError(
+                        "shapes cannot be broadcast together: " + ", ".join(map(str, shapes))
+                    )
+                result[offset + axis] = extent
+    return tuple(result)
+
+
+@lru_cache(maxsize=4096)
+def contiguous_strides(shape: tuple[int, ...]) -> Strides:
+    """Return the strides of a C-contiguous array, 0 along dimensions of one element."""
+    strides: list[int] = []
+    step = 1
+    for extent in reversed(shape):
+        strides.append(step if extent != 1 else 0)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+def reshape_strides(
+    shape: tuple[int, ...], strides: Strides, target: tuple[int, ...]
+) -> Strides | None:
+    """Return the strides with which the elements have another shape, or None if there are none.
+
+    Parameters
+    ----------
+    shape, strides : tuple of int
+        Of the stream; as many strides as dimensions.
+    target : tuple of int
+        Shape with the same number of elements, which is not 0.
+    """
+    source = [pair for pair in zip(shape, strides, strict=True) if pair[0] != 1]
+    result: list[int] = []
+    position = 0
+    extent, stride = 1, 0  # the run of source dimensions that is being divided, innermost stride
+    for wanted in reversed(target):
+        if wanted == 1:
+            result.append(0)
+            continue
+        while extent % wanted or extent == 1:
+            if position == len(source):
+                return None
+            position += 1
+            outer_extent, outer_stride = source[-position]
+            if extent == 1:
+                extent, stride = outer_extent, outer_stride
+            elif outer_stride == extent * stride:
+                extent *= outer_extent
+            else:
+                return None
+        result.append(stride)
+        extent //= wanted
+        stride *= wanted
+    return tuple(reversed(result))
+
+
+def layout(
+    shape: tuple[int, ...], streams: Sequence[Strides], outputs: Sequence[Strides]
+) -> Layout:
+    """Lay out one launch.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the results; no extent is 0.
+    streams, outputs : sequence of tuple of int
+        Strides of what is read and written, aligned at the last dimension.
+
+    Returns
+    -------
+    Layout
+        Streams first, then outputs.
+
+    Raises
+    ------
+    ValueError
+        If there are more than 2**31 - 1 rows.
+    """
+    ndim = len(shape)
+    padded = [(0,) * (ndim - len(strides)) + tuple(strides) for strides in (*streams, *outputs)]
+    extents, moves = _collapse(shape, padded)
+    last = 0
+    periods: tuple[Period, ...] = ((0, 0),) * len(moves)
+    if len(extents) > 1 and extents[-1] < _SHORT_ROW:
+        extents, moves, periods = _lengthen_rows(extents, moves, len(streams))
+    if any(period for period, _ in periods):
+        extents, moves, last = _cut_rows(extents, moves, periods, ROW)
+    elif len(extents) == 1 or (math.prod(extents[:-1]) < _SHORT_ROW and extents[-1] > 8 * ROW):
+        extents, moves, last = _cut_rows(extents, moves, periods, ROW)
+    if extents[-2] > _MAX_THREADS or math.prod(extents[:-2]) > _MAX_THREADS:
+        raise ValueError(f"an array of shape {shape} has too many rows for one kernel")
+    return Layout(
+        tuple(extents),
+        last or extents[-1],
+        tuple(tuple(move) for move in moves),
+        tuple(_inner_class(move[-1], extents[-1]) for move in moves),
+        periods,
+    )
+
+
+def _inner_class(stride: int, extent: int) -> Inner:
+    # A row of one element is the end of a contiguous one: no class, and no kernel, of its own.
+    if stride == 1 or extent == 1:
+        return "unit"
+    return "strided" if stride else "broadcast"
+
+
+def _collapse(
+    shape: tuple[int, ...], strides: Sequence[Strides]
+) -> tuple[list[int], list[list[int]]]:
+    """Join neighbouring dimensions that every stream walks as one, and drop those of one."""
+    extents: list[int] = []
+    moves: list[list[int]] = [[] for _ in strides]
+    for axis, extent in enumerate(shape):
+        if extent == 1:
+            continue
+        here = [stride[axis] for stride in strides]
+        if extents and all(
+            move[-1] == step * extent for move, step in zip(moves, here, strict=True)
+        ):
+            extents[-1] *= extent
+            for move, step in zip(moves, here, strict=True):
+                move[-1] = step
+        else:
+            extents.append(extent)
+            for move, step in zip(moves, here, strict=True):
+                move.append(step)
+    if not extents:
+        return [1], [[1] for _ in strides]
+    return extents, moves
+
+
+def _lengthen_rows(
+    extents: list[int], moves: list[list[int]], readers: int
+) -> tuple[list[int], list[list[int]], tuple[Period, ...]]:
+    """Make short rows long: repeat small streams, or walk along another dimension."""
+    inner = extents[-1]
+    joined = [move[-2] == move[-1] * inner for move in moves]
+    repeated = [
+        index < readers and not any(move[:-1]) and not whole
+        for index, (move, whole) in enumerate(zip(moves, joined, strict=True))
+    ]
+    if all(whole or again for whole, again in zip(joined, repeated, strict=True)):
+        periods = tuple(
+            (inner, move[-1]) if again else (0, 0)
+            for move, again in zip(moves, repeated, strict=True)
+        )
+        rows = [
+            [*move[:-2], 1 if again else move[-1]]
+            for move, again in zip(moves, repeated, strict=True)
+        ]
+        return [*extents[:-2], extents[-2] * inner], rows, periods
+    longest = max(range(len(extents)), key=extents.__getitem__)
+    if inner < 16 <= extents[longest]:
+        order = [axis for axis in range(len(extents)) if axis != longest] + [longest]
+        extents = [extents[axis] for axis in order]
+        moves = [[move[axis] for axis in order] for move in moves]
+    return extents, moves, ((0, 0),) * len(moves)
+
+
+def _cut_rows(
+    extents: list[int], moves: list[list[int]], periods: tuple[Period, ...], row: int
+) -> tuple[list[int], list[list[int]], int]:
+    """Cut the last dimension into rows of one length; the last row takes what is left."""
+    length = extents[-1]
+    unit = max(period for period, _ in periods) or _SHORT_ROW
+    # Rows of about the same length, in whole repetitions of what repeats in them.
+    even = -(-length // -(-length // row))
+    row = min(length, -(-even // unit) * unit)
+    rows = -(-length // row)
+    moves = [
+        [*move[:-1], 0 if period else move[-1] * row, move[-1]]
+        for move, (period, _) in zip(moves, periods, strict=True)
+    ]
+    return [*extents[:-1], rows, row], moves, length - (rows - 1) * row

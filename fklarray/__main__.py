@@ -1,0 +1,41 @@
+"""Command line: ``python -m fklarray demo | doctor | cache``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+__all__ = ["main"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; return the exit status.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        Command line without the program's name.
+    """
+    parser = argparse.ArgumentParser(prog="python -m fklarray", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    demo = commands.add_parser("demo", help="run a recorded image pipeline on a photograph")
+    demo.add_argument("image", nargs="?", type=Path, help="a photograph (PNG, JPEG, ...)")
+    demo.add_argument(
+        "--output", type=Path, default=Path("fklarray-demo"), help="folder of the two PNG files"
+    )
+    commands.add_parser("doctor", help="tell what this machine offers, and what is missing")
+    cache = commands.add_parser("cache", help="show the cache of compiled kernels")
+    cache.add_argument("--clear", action="store_true", help="delete all compiled kernels")
+    options = parser.parse_args(arguments)
+    # Imported here, so that doctor works where the demo's packages are missing.
+    if options.command == "demo":
+        from fklarray.demo import run
+
+        return run(options.image, options.output)
+    from fklarray import doctor
+
+    return doctor.clear_cache() if options.command == "cache" and options.clear else doctor.run()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

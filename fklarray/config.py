@@ -1,0 +1,145 @@
+"""Settings, each also an environment variable: `config.compile` is ``FKLARRAY_COMPILE``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from fklarray_runtime import set_threads, threads
+
+__all__ = ["Config", "config"]
+
+_COMPILE_MODES = ("sync", "off")
+
+
+def _compile_mode(value: object) -> str:
+    if value not in _COMPILE_MODES:
+        raise ValueError(
+            f"compile must be one of {', '.join(map(repr, _COMPILE_MODES))}, not {value!r}"
+        )
+    return str(value)
+
+
+def _optional_path(value: object) -> Path | None:
+    if value is None or value == "":
+        return None
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"a path is needed, not {value!r}")
+    return Path(value)
+
+
+# Setting: what checks a value, and its default.
+_SETTINGS: dict[str, tuple[Callable[[object], object], object]] = {
+    "compile": (_compile_mode, "sync"),
+    "cache_dir": (_optional_path, None),
+    "fkl_include": (_optional_path, None),
+}
+
+
+class Config:
+    """Settings of the process.
+
+    Attributes
+    ----------
+    compile : {"sync", "off"}
+        ``"sync"`` compiles a kernel when it is first needed; ``"off"`` evaluates operation by
+        operation on NumPy.
+    cache_dir : Path or None
+        Folder of the compiled kernels; None is the user's cache folder.
+    threads : int
+        Threads that a kernel may use; by default the CPUs that this process may run on.
+    fkl_include : Path or None
+        Include folder of the public Fused Kernel Library, to build kernels against it instead of
+        the headers that come with fklarray.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self) -> None:
+        self._values: dict[str, object] = {}
+
+    @property
+    def compiles(self) -> bool:
+        """Whether kernels are compiled at all."""
+        mode = self._values.get("compile")
+        return (mode or self.compile) != "off"
+
+    def _get(self, name: str) -> object:
+        if name not in self._values:
+            check, default = _SETTINGS[name]
+            variable = f"FKLARRAY_{name.upper()}"
+            value = os.environ.get(variable)
+            try:
+                self._values[name] = check(default if value is None else value)
+            except ValueError as error:
+                raise ValueError(f"{variable}: {error}") from None
+        return self._values[name]
+
+    @property
+    def compile(self) -> str:
+        """How kernels are compiled."""
+        return str(self._get("compile"))
+
+    @compile.setter
+    def compile(self, value: str) -> None:
+        self._values["compile"] = _compile_mode(value)
+
+    @property
+    def cache_dir(self) -> Path | None:
+        """Folder of the compiled kernels."""
+        return _optional_path(self._get("cache_dir"))
+
+    @cache_dir.setter
+    def cache_dir(self, value: str | os.PathLike[str] | None) -> None:
+        self._values["cache_dir"] = _optional_path(value)
+
+    @property
+    def fkl_include(self) -> Path | None:
+        """Include folder of the public Fused Kernel Library."""
+        return _optional_path(self._get("fkl_include"))
+
+    @fkl_include.setter
+    def fkl_include(self, value: str | os.PathLike[str] | None) -> None:
+        self._values["fkl_include"] = _optional_path(value)
+
+    @property
+    def threads(self) -> int:
+        """Threads that a kernel may use."""
+        return threads()
+
+    @threads.setter
+    def threads(self, value: int) -> None:
+        set_threads(value)
+
+    @contextlib.contextmanager
+    def override(self, **settings: object) -> Iterator[Config]:
+        """Change settings for the duration of a ``with`` block.
+
+        Raises
+        ------
+        TypeError
+            If there is no setting of a given name.
+        ValueError
+            If a value is not allowed.
+        """
+        names = (*_SETTINGS, "threads")
+        for name in settings:
+            if name not in names:
+                raise TypeError(f"there is no setting {name!r}; settings: {', '.join(names)}")
+        before = {name: getattr(self, name) for name in settings}
+        try:
+            for name, value in settings.items():
+                setattr(self, name, value)
+            yield self
+        finally:
+            for name, value in before.items():
+                setattr(self, name, value)
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in (*_SETTINGS, "threads"))
+        return f"Config({values})"
+
+
+config = Config()

@@ -1,0 +1,436 @@
+"""Creation functions of the standard."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from fklarray.array import Array
+from fklarray.data_types import NUMPY_DTYPES, DtypeLike, dtype_row, scalar_dtype
+from fklarray.device import Device, as_device
+from fklarray.interchange import copy_of, from_producer, state_of_numpy
+from fklarray.manipulation import broadcast_arrays, reshape
+from fklarray.operators import Number
+from fklarray.recording import cast_state, combine, scalar_state
+from fklarray_codegen.dtypes import DTYPES, DType
+from fklarray_codegen.ops import OPS
+
+__all__ = [
+    "arange",
+    "asarray",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "linspace",
+    "meshgrid",
+    "ones",
+    "ones_like",
+    "tril",
+    "triu",
+    "zeros",
+    "zeros_like",
+]
+
+
+def _row(dtype: DtypeLike | None, default: DType) -> DType:
+    return default if dtype is None else dtype_row(dtype)
+
+
+def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
+    extents = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    result = tuple(int(extent.__index__()) for extent in extents)  # type: ignore[union-attr]
+    if any(extent < 0 for extent in result):
+        raise ValueError(f"negative extents in shape {result}")
+    return result
+
+
+def asarray(
+    obj: Any,
+    /,
+    *,
+    dtype: DtypeLike | None = None,
+    device: Device | str | None = None,
+    copy: builtins.bool | None = None,
+) -> Array:
+    """Convert to an array.
+
+    Parameters
+    ----------
+    obj : Array, scalar, (nested) sequence, numpy.ndarray, or object with DLPack or buffer protocol
+        Values.
+    dtype : dtype, optional
+        Data type; by default that of `obj`, or the default one of Python scalars.
+    device : Device or str, optional
+        Device of the result.
+    copy : bool, optional
+        True: always copy. False: share the memory or fail. None: copy what could be written to by
+        others (a writable NumPy array), share otherwise.
+
+    Returns
+    -------
+    Array
+        An array of this library comes back as it is where no copy is needed or asked for.
+
+    Raises
+    ------
+    ValueError
+        If `copy` is False and a copy is needed, or the device is unknown.
+    TypeError
+        If the data type is not supported.
+    OverflowError
+        If a Python integer is out of the data type's range.
+    """
+    as_device(device)
+    if isinstance(obj, Array):
+        return _from_array(obj, dtype, copy)
+    if isinstance(obj, np.ndarray):
+        result = Array(obj.shape, state_of_numpy(_writable_or_not(obj), copy))
+        return result if dtype is None else _from_array(result, dtype, copy and None)
+    if type(obj) in (builtins.bool, int, float, complex):
+        _no_sharing(copy, obj)
+        return Array((), scalar_state(obj, _row(dtype, scalar_dtype(obj))))
+    if hasattr(obj, "__dlpack__") and not isinstance(obj, np.generic):
+        array = from_dlpack(obj, copy=copy)
+        return array if dtype is None else _from_array(array, dtype, copy and None)
+    _no_sharing(copy, obj)
+    return _from_values(obj, dtype)
+
+
+def _writable_or_not(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    # A subclass (a masked array, a matrix) must not slip its own rules in.
+    return np.asarray(array)
+
+
+def _no_sharing(copy: builtins.bool | None, obj: object) -> None:
+    if copy is False:
+        raise ValueError(f"{type(obj).__name__} has no memory to share; copy=False forbids a copy")
+
+
+def _from_array(array: Array, dtype: DtypeLike | None, copy: builtins.bool | None) -> Array:
+    row = _row(dtype, array._state[0].dtype)
+    if row is not array._state[0].dtype:
+        if copy is False:
+            raise ValueError(f"conversion of {array.dtype} to {row} needs a copy")
+        return Array(array.shape, cast_state(array._state, row))
+    return Array(array.shape, array._state) if copy else array
+
+
+def _from_values(obj: Any, dtype: DtypeLike | None) -> Array:
+    """Convert sequences, NumPy scalars and the buffer protocol."""
+    if isinstance(obj, (list, tuple)):
+        obj = _unwrapped(obj)
+    row = None if dtype is None else dtype_row(dtype)
+    values = np.asarray(obj, dtype=None if row is None else NUMPY_DTYPES[row])
+    row = row or dtype_row(values.dtype)
+    return Array(values.shape, copy_of(values, row, values.shape))
+
+
+def _unwrapped(values: Any) -> Any:
+    """Replace arrays of this library in nested sequences by what NumPy understands."""
+    if isinstance(values, (list, tuple)):
+        return [_unwrapped(value) for value in values]
+    if isinstance(values, Array):
+        return values.item() if values.ndim == 0 else np.asarray(values)
+    return values
+
+
+def from_dlpack(
+    x: object,
+    /,
+    *,
+    device: Device | str | None = None,
+    copy: builtins.bool | None = None,
+) -> Array:
+    """Import an array from another library, sharing its memory.
+
+    Parameters
+    ----------
+    x : object
+        Has ``__dlpack__``; its memory is on the CPU.
+    device : Device or str, optional
+        Device of the result.
+    copy : bool, optional
+        True: always copy. False: share or fail. None: share where possible.
+
+    Returns
+    -------
+    Array
+        Shares the memory with `x`: writes there are seen here. Assignment to the result copies
+        first.
+
+    Raises
+    ------
+    BufferError
+        If the tensor's device or data type is not supported.
+    ValueError
+        If `copy` is False and a copy is needed.
+    TypeError
+        If `x` has no ``__dlpack__``.
+
+    Notes
+    -----
+    DLPack 1.x; read-only tensors are accepted.
+    """
+    as_device(device)
+    state, shape = from_producer(x, copy=copy)
+    return Array(shape, state)
+
+
+def full(
+    shape: int | Sequence[int],
+    fill_value: Number | Array,
+    *,
+    dtype: DtypeLike | None = None,
+    device: Device | str | None = None,
+) -> Array:
+    """Return an array of one value; it takes no memory until it is needed.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Shape of the result.
+    fill_value : scalar or Array without dimensions
+        The value.
+    dtype : dtype, optional
+        Data type; by default the default one of the value's kind.
+    device : Device or str, optional
+        Device of the result.
+
+    Raises
+    ------
+    ValueError
+        If an extent is negative.
+    OverflowError
+        If an integer value is out of the data type's range.
+    """
+    as_device(device)
+    extents = _shape(shape)
+    if isinstance(fill_value, (Array, np.ndarray, np.generic)):
+        value = asarray(fill_value)
+        if value.ndim:
+            raise ValueError(f"fill_value must have no dimensions, not shape {value.shape}")
+        row = _row(dtype, value._state[0].dtype)
+        return Array(extents, cast_state(value._state, row))
+    return Array(extents, scalar_state(fill_value, _row(dtype, scalar_dtype(fill_value))))
+
+
+def zeros(
+    shape: int | Sequence[int],
+    *,
+    dtype: DtypeLike | None = None,
+    device: Device | str | None = None,
+) -> Array:
+    """Return an array of zeros (float64 by default)."""
+    return full(shape, 0.0 if dtype is None else 0, dtype=dtype, device=device)
+
+
+def ones(
+    shape: int | Sequence[int],
+    *,
+    dtype: DtypeLike | None = None,
+    device: Device | str | None = None,
+) -> Array:
+    """Return an array of ones (float64 by default)."""
+    return full(shape, 1.0 if dtype is None else 1, dtype=dtype, device=device)
+
+
+def empty(
+    shape: int | Sequence[int],
+    *,
+    dtype: DtypeLike | None = None,
+    device: Device | str | None = None,
+) -> Array:
+    """Return an array of any values: zeros, since an array without values costs nothing."""
+    return zeros(shape, dtype=dtype, device=device)
+
+
+def full_like(
+    x: Array,
+    /,
+    fill_value: Number | Array,
+    *,
+    dtype: DtypeLike | None = None,
+    device: Device | str | None = None,
+) -> Array:
+    """Return an array of one value with the shape and data type of another."""
+    return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device)
+
+
+def zeros_like(
+    x: Array, /, *, dtype: DtypeLike | None = None, device: Device | str | None = None
+) -> Array:
+    """Return zeros with the shape and data type of another array."""
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def ones_like(
+    x: Array, /, *, dtype: DtypeLike | None = None, device: Device | str | None = None
+) -> Array:
+    """Return ones with the shape and data type of another array."""
+    return full_like(x, 1, dtype=dtype, device=device)
+
+
+def empty_like(
+    x: Array, /, *, dtype: DtypeLike | None = None, device: Device | str | None = None
+) -> Array:
+    """Return an array of any values with the shape and data type of another."""
+    return zeros_like(x, dtype=dtype, device=device)
+
+
+def _of_numpy(values: np.ndarray[Any, Any], row: DType) -> Array:
+    return Array(values.shape, copy_of(values, row, values.shape))
+
+
+def arange(
+    start: float,
+    /,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    dtype: DtypeLike | None = None,
+    device: Device | str | None = None,
+) -> Array:
+    """Return evenly spaced values of the half-open interval [start, stop).
+
+    Parameters
+    ----------
+    start, stop : int or float
+        The interval; with one argument it is [0, start).
+    step : int or float
+        Distance, not 0.
+    dtype : dtype, optional
+        Data type; by default int64 if all arguments are integers, float64 otherwise.
+    device : Device or str, optional
+        Device of the result.
+
+    Raises
+    ------
+    ValueError
+        If `step` is 0.
+    """
+    as_device(device)
+    if step == 0:
+        raise ValueError("arange needs a step other than 0")
+    first, last = (0, start) if stop is None else (start, stop)
+    integers = all(isinstance(value, int) for value in (first, last, step))
+    row = _row(dtype, DTYPES["int64" if integers else "float64"])
+    return _of_numpy(np.arange(first, last, step, dtype=NUMPY_DTYPES[row]), row)
+
+
+def linspace(
+    start: complex,
+    stop: complex,
+    /,
+    num: int,
+    *,
+    dtype: DtypeLike | None = None,
+    device: Device | str | None = None,
+    endpoint: builtins.bool = True,
+) -> Array:
+    """Return evenly spaced values from `start` to `stop`.
+
+    Parameters
+    ----------
+    start, stop : scalar
+        The interval.
+    num : int
+        Number of values, not negative.
+    dtype : dtype, optional
+        Data type; by default float64, or complex128 for complex arguments.
+    device : Device or str, optional
+        Device of the result.
+    endpoint : bool
+        Whether `stop` is among the values.
+
+    Raises
+    ------
+    ValueError
+        If `num` is negative.
+    """
+    as_device(device)
+    is_complex = isinstance(start, complex) or isinstance(stop, complex)
+    row = _row(dtype, DTYPES["complex128" if is_complex else "float64"])
+    values = np.linspace(start, stop, num, endpoint=endpoint, dtype=NUMPY_DTYPES[row])  # type: ignore[call-overload]
+    return _of_numpy(values, row)
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: DtypeLike | None = None,
+    device: Device | str | None = None,
+) -> Array:
+    """Return a matrix with ones on diagonal `k` and zeros elsewhere (float64 by default)."""
+    as_device(device)
+    row = _row(dtype, DTYPES["float64"])
+    return _of_numpy(np.eye(n_rows, n_cols, k, dtype=NUMPY_DTYPES[row]), row)
+
+
+def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Array, ...]:
+    """Return coordinate matrices of coordinate vectors.
+
+    Parameters
+    ----------
+    *arrays : Array
+        Vectors of one data type.
+    indexing : {"xy", "ij"}
+        Cartesian (the first two dimensions swapped) or matrix order.
+
+    Raises
+    ------
+    ValueError
+        If an array has more than one dimension, or `indexing` is something else.
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"indexing must be 'xy' or 'ij', not {indexing!r}")
+    if any(array.ndim > 1 for array in arrays):
+        raise ValueError(f"meshgrid needs vectors, not shapes {[a.shape for a in arrays]}")
+    axes = list(range(len(arrays)))
+    if indexing == "xy" and len(arrays) > 1:
+        axes[:2] = 1, 0
+    spread = [
+        reshape(array, tuple(-1 if axis == own else 1 for axis in range(len(arrays))))
+        for array, own in zip(arrays, axes, strict=True)
+    ]
+    return broadcast_arrays(*spread)
+
+
+def _triangle(x: Array, mask: np.ndarray[Any, Any]) -> Array:
+    zero = scalar_state(0, x._state[0].dtype)
+    kept = state_of_numpy(mask, True)
+    return Array(x.shape, combine(OPS["where"], kept, x._state, zero))
+
+
+def tril(x: Array, /, *, k: int = 0) -> Array:
+    """Return the lower triangles of a stack of matrices: elements above diagonal `k` are zero.
+
+    Raises
+    ------
+    ValueError
+        If `x` has fewer than two dimensions.
+    """
+    if x.ndim < 2:  # noqa: PLR2004
+        raise ValueError(f"tril needs matrices, not an array of shape {x.shape}")
+    return _triangle(x, np.tri(*x.shape[-2:], k, dtype=builtins.bool))
+
+
+def triu(x: Array, /, *, k: int = 0) -> Array:
+    """Return the upper triangles of a stack of matrices: elements below diagonal `k` are zero.
+
+    Raises
+    ------
+    ValueError
+        If `x` has fewer than two dimensions.
+    """
+    if x.ndim < 2:  # noqa: PLR2004
+        raise ValueError(f"triu needs matrices, not an array of shape {x.shape}")
+    return _triangle(x, ~np.tri(*x.shape[-2:], k - 1, dtype=builtins.bool))

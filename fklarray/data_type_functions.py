@@ -1,0 +1,124 @@
+"""Data type functions of the standard."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from fklarray.array import Array
+from fklarray.data_types import NUMPY_DTYPES, DtypeLike, dtype_row, scalar_dtype
+from fklarray.device import Device, as_device
+from fklarray.operators import Number
+from fklarray.recording import cast_state, common_dtype, weak_dtype
+from fklarray_codegen import dtypes
+
+__all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
+
+
+def astype(
+    x: Array,
+    dtype: DtypeLike,
+    /,
+    *,
+    copy: builtins.bool = True,
+    device: Device | str | None = None,
+) -> Array:
+    """Convert the elements to another data type.
+
+    Parameters
+    ----------
+    x : Array
+        Array of any data type.
+    dtype : dtype
+        Data type of the result. Out-of-range values have no defined result.
+    copy : bool
+        False returns `x` itself when it has the data type already.
+    device : Device or str, optional
+        Device of the result.
+
+    Raises
+    ------
+    TypeError
+        If the data type is not supported, or a complex array is converted to a real type other
+        than bool.
+    """
+    as_device(device)
+    row = dtype_row(dtype)
+    own = x._state[0].dtype
+    if own is row and not copy:
+        return x
+    if own.kind == "complex" and row.kind not in ("complex", "bool"):
+        raise TypeError(f"cannot convert {own} to {row}; take the real part with real()")
+    return Array(x.shape, cast_state(x._state, row))
+
+
+def can_cast(from_: DtypeLike | Array, to: DtypeLike, /) -> builtins.bool:
+    """Return whether all values of a data type are values of another."""
+    source = from_._state[0].dtype if isinstance(from_, Array) else dtype_row(from_)
+    return dtypes.can_cast(source, dtype_row(to))
+
+
+def finfo(type: DtypeLike | Array, /) -> np.finfo[Any]:
+    """Return the limits of a floating-point data type (``bits, eps, max, min, ...``)."""
+    return np.finfo(_numpy(type))
+
+
+def iinfo(type: DtypeLike | Array, /) -> np.iinfo[Any]:
+    """Return the limits of an integer data type (``bits, max, min``)."""
+    return np.iinfo(_numpy(type))
+
+
+def _numpy(type: DtypeLike | Array) -> np.dtype[Any]:
+    return type.dtype if isinstance(type, Array) else NUMPY_DTYPES[dtype_row(type)]
+
+
+def isdtype(
+    dtype: DtypeLike, kind: DtypeLike | str | tuple[DtypeLike | str, ...]
+) -> builtins.bool:
+    """Return whether a data type is of a kind, is another data type, or is any of several.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Data type to look at.
+    kind : str, dtype, or tuple of them
+        Kinds are ``"bool"``, ``"signed integer"``, ``"unsigned integer"``, ``"integral"``,
+        ``"real floating"``, ``"complex floating"`` and ``"numeric"``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `dtype` or `kind` is unknown.
+    """
+    return np.isdtype(np.dtype(dtype), kind)  # type: ignore[arg-type]
+
+
+def result_type(*arrays_and_dtypes: Array | Number | DtypeLike) -> np.dtype[Any]:
+    """Return the data type that arrays, data types and Python scalars promote to.
+
+    Raises
+    ------
+    ValueError
+        If there is no argument.
+    TypeError
+        If an argument is none of these.
+    """
+    if not arrays_and_dtypes:
+        raise ValueError("result_type needs at least one array or data type")
+    typed = []
+    scalars: list[Number] = []
+    for argument in arrays_and_dtypes:
+        if isinstance(argument, Array):
+            typed.append(argument._state[0].dtype)
+        elif isinstance(argument, (builtins.bool, int, float, complex)):
+            scalars.append(argument)
+        else:
+            typed.append(dtype_row(argument))
+    if not typed:
+        return NUMPY_DTYPES[common_dtype([scalar_dtype(scalar) for scalar in scalars])]
+    result = common_dtype(typed)
+    for scalar in scalars:
+        result = weak_dtype(result, scalar)
+    return NUMPY_DTYPES[result]

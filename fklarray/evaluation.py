@@ -1,0 +1,362 @@
+"""From recorded expressions to values: the one module that sees both generator and runtime.
+
+A launch is looked up by structure, shape and strides (`_plans`); a kernel by its signature
+(`_kernels`), then on disk, then compiled. Values, extents and addresses are parameters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+import threading
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fklarray.config import config
+from fklarray.recording import Leaf, State, Stream, stream_state
+from fklarray.reference import evaluate_on_numpy, view_of
+from fklarray_codegen import INCLUDE
+from fklarray_codegen.dtypes import DType
+from fklarray_codegen.graph import Node
+from fklarray_codegen.layout import Layout, Period, contiguous_strides, layout
+from fklarray_codegen.render import Program, compose
+from fklarray_runtime import (
+    BinaryCache,
+    CompilerNotFound,
+    Kernel,
+    allocate,
+    compile_library,
+    find_compiler,
+    flags,
+    key,
+    pool_bytes,
+)
+
+__all__ = [
+    "COUNTERS",
+    "compile_seconds",
+    "evaluate",
+    "evaluate_into",
+    "kernel_cache",
+    "pool_bytes",
+    "program_of",
+]
+
+# Increased when the meaning of the parameter block changes.
+_ABI = "1"
+_MAX_PLANS = 4096
+_MAX_KERNELS = 1024
+
+COUNTERS: dict[str, int] = dict.fromkeys(
+    (
+        "kernels_launched",
+        "kernels_compiled",
+        "kernels_from_disk",
+        "kernels_from_memory",
+        "ops_fused",
+        "reference_evaluations",
+        "flushes",
+    ),
+    0,
+)
+compile_seconds: list[float] = []
+
+_Key = tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What one launch needs besides the leaves' values."""
+
+    kernel: Kernel
+    values: list[complex]  # all parameters; those of leaves and outputs are filled in
+    positions: tuple[int, ...]  # of each leaf's value
+    complex_leaves: tuple[int, ...]
+    output_positions: tuple[int, ...]
+    periodic: tuple[tuple[int, DType, Period], ...]  # leaves that repeat within a row
+    row: int
+    operations: int
+
+
+_plans: dict[_Key, _Plan] = {}
+_kernels: OrderedDict[str, Kernel] = OrderedDict()
+_building: dict[str, threading.Lock] = {}
+_lock = threading.Lock()
+
+
+def evaluate(node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...]) -> list[State]:
+    """Compute an expression into new memory.
+
+    Parameters
+    ----------
+    node, leaves
+        The expression; an ``"outputs"`` node gives several results.
+    shape : tuple of int
+        Shape of the results.
+
+    Returns
+    -------
+    list of State
+        One C-contiguous array per result.
+
+    Raises
+    ------
+    MemoryError
+        If the results do not fit into memory.
+    CompileError
+        If the compiler refuses the kernel. The expression stays as it was.
+    """
+    dtypes = [source.dtype for source in node.inputs] if node.op == "outputs" else [node.dtype]
+    elements = math.prod(shape)
+    buffers = [allocate(elements * dtype.itemsize) for dtype in dtypes]
+    if elements:
+        addresses = [buffer.address for buffer in buffers]
+        strides = contiguous_strides(shape)
+        plan = _plan(node, leaves, shape, (strides,) * len(dtypes))
+        if plan is None:
+            _evaluate_reference(node, leaves, shape, [Stream(b, b.address, strides) for b in buffers])
+        else:
+            _launch(plan, leaves, addresses)
+    return [
+        stream_state(buffer, dtype, shape) for buffer, dtype in zip(buffers, dtypes, strict=True)
+    ]
+
+
+def evaluate_into(
+    node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...], target: Stream
+) -> None:
+    """Compute an expression into a part of an existing array that no leaf reads.
+
+    Parameters
+    ----------
+    node, leaves, shape
+        As in `evaluate`, with one result.
+    target : Stream
+        Where the elements go; its strides must tell all elements apart.
+    """
+    if math.prod(shape) == 0:
+        return
+    plan = _plan(node, leaves, shape, (target.strides,))
+    if plan is None:
+        _evaluate_reference(node, leaves, shape, [target])
+    else:
+        _launch(plan, leaves, [target.value])
+
+
+def _launch(plan: _Plan, leaves: tuple[Leaf, ...], addresses: Sequence[int]) -> None:
+    values = plan.values.copy()
+    for position, leaf in zip(plan.positions, leaves, strict=True):
+        values[position] = leaf.value
+    for position, address in zip(plan.output_positions, addresses, strict=True):
+        values[position] = address
+    for index in plan.complex_leaves:
+        position = plan.positions[index]
+        value = complex(leaves[index].value)
+        values[position : position + 2] = value.real, value.imag
+    repeated = [
+        _repeat(leaves[index], dtype, period, plan.row) for index, dtype, period in plan.periodic
+    ]
+    for (index, _, _), stream in zip(plan.periodic, repeated, strict=True):
+        values[plan.positions[index]] = stream.value
+    plan.kernel.launch(values)  # type: ignore[arg-type]
+    with _lock:
+        COUNTERS["kernels_launched"] += 1
+        COUNTERS["flushes"] += 1
+        COUNTERS["ops_fused"] += plan.operations
+
+
+def _repeat(leaf: Leaf, dtype: DType, period: Period, row: int) -> Stream:
+    """Return a contiguous row in which a short stream's elements repeat."""
+    assert isinstance(leaf, Stream)
+    buffer = allocate(row * dtype.itemsize)
+    repeated = Stream(buffer, buffer.address, (1,))
+    once = view_of(Stream(leaf.buffer, leaf.value, period[1:]), dtype, period[:1])
+    view_of(repeated, dtype, (row,)).reshape(-1, period[0])[...] = once
+    return repeated
+
+
+def _plan(
+    node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...], outputs: tuple[tuple[int, ...], ...]
+) -> _Plan | None:
+    """Find or make the plan of a launch; None where there is no compiler to make it with."""
+    if not config.compiles:
+        return None
+    plan_key = (node, shape, outputs, *[leaf.strides for leaf in leaves])
+    plan = _plans.get(plan_key)
+    if plan is None:
+        laid_out = layout(
+            shape, [leaf.strides for leaf in leaves if isinstance(leaf, Stream)], outputs
+        )
+        program = compose(node, laid_out.rank, laid_out.inner)
+        kernel = _kernel(program)
+        if kernel is None:
+            return None
+        plan = _make_plan(kernel, program, laid_out)
+        if len(_plans) >= _MAX_PLANS:
+            _plans.clear()
+        _plans[plan_key] = plan
+    return plan
+
+
+def _make_plan(kernel: Kernel, program: Program, laid_out: Layout) -> _Plan:
+    values: list[complex] = [*laid_out.shape, laid_out.last]
+    moves = iter(zip(laid_out.strides, laid_out.inner, laid_out.periods, strict=True))
+    positions: list[int] = []
+    periodic: list[tuple[int, DType, Period]] = []
+    for index, node in enumerate(program.leaves):
+        positions.append(len(values))
+        if node.op == "scalar":
+            values += [0] * len(node.dtype.format)
+            continue
+        strides, inner, period = next(moves)
+        values += [0, *(strides if inner == "strided" else strides[:-1])]
+        if period[0]:
+            periodic.append((index, node.dtype, period))
+    output_positions: list[int] = []
+    for strides, inner, _ in moves:
+        output_positions.append(len(values))
+        values += [0, *(strides if inner == "strided" else strides[:-1])]
+    return _Plan(
+        kernel,
+        values,
+        tuple(positions),
+        tuple(
+            index
+            for index, node in enumerate(program.leaves)
+            if node.op == "scalar" and node.dtype.kind == "complex"
+        ),
+        tuple(output_positions),
+        tuple(periodic),
+        laid_out.shape[-1],
+        program.operations,
+    )
+
+
+def _kernel(program: Program) -> Kernel | None:
+    """Find a kernel in memory or on disk, or compile it; None where that is not possible."""
+    signature = f"{config.fkl_include or ''}\n{program.signature}"
+    with _lock:
+        kernel = _kernels.get(signature)
+        if kernel is not None:
+            _kernels.move_to_end(signature)
+            COUNTERS["kernels_from_memory"] += 1
+            return kernel
+        turn = _building.setdefault(signature, threading.Lock())
+    # One thread builds a kernel; others that need it wait for it instead of building it again.
+    with turn:
+        kernel = _kernels.get(signature)
+        if kernel is None:
+            kernel = _build(program)
+        with _lock:
+            _building.pop(signature, None)
+            if kernel is not None:
+                _kernels[signature] = kernel
+                if len(_kernels) > _MAX_KERNELS:
+                    _kernels.popitem(last=False)
+    return kernel
+
+
+def _build(program: Program) -> Kernel | None:
+    store = kernel_cache()
+    try:
+        compiler = find_compiler(store.directory)
+    except CompilerNotFound as error:
+        _warn_without_compiler(str(error))
+        return None
+    source = program.source()
+    include = include_folders()
+    digest = key(
+        {
+            "abi": _ABI,
+            "source": source,
+            "headers": _header_digest(include),
+            "compiler": f"{compiler.command} {compiler.fingerprint} {compiler.version}",
+            "flags": " ".join(flags(compiler)),
+        }
+    )
+    compiled = False
+    path = store.load(digest)
+    if path is None:
+        began = time.perf_counter()
+
+        def write(output: Path) -> None:
+            unit = output.with_suffix(".cpp")
+            unit.write_text(source)
+            try:
+                compile_library(compiler, unit, output, include)
+            finally:
+                unit.unlink(missing_ok=True)
+
+        path, compiled = store.build(digest, write)
+        compile_seconds.append(time.perf_counter() - began)
+    packer = "@"
+    offsets: list[int] = []
+    for item in program.parameter_formats:
+        # The empty repeat count aligns the block's end as the next structure's first field is.
+        offsets.append(struct.calcsize(f"{packer}0{item.lstrip('0123456789')[0]}"))
+        packer += item
+    kernel = Kernel(path, packer, offsets)
+    with _lock:
+        COUNTERS["kernels_compiled" if compiled else "kernels_from_disk"] += 1
+    return kernel
+
+
+@cache
+def _store(directory: Path | None) -> BinaryCache:
+    return BinaryCache(directory)
+
+
+def kernel_cache() -> BinaryCache:
+    """Return the cache of compiled kernels that the settings name."""
+    return _store(config.cache_dir)
+
+
+def include_folders() -> tuple[Path, ...]:
+    """Return the include folders of a translation unit, the first one winning."""
+    return (config.fkl_include, INCLUDE) if config.fkl_include else (INCLUDE,)
+
+
+@cache
+def _header_digest(folders: tuple[Path, ...]) -> str:
+    digest = hashlib.sha256()
+    for folder in folders:
+        for header in sorted(path for path in folder.rglob("*") if path.is_file()):
+            digest.update(f"{header.relative_to(folder)}\0".encode())
+            digest.update(header.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def _warn_without_compiler(reason: str) -> None:
+    warnings.warn(
+        f"fklarray runs operation by operation on NumPy, which is slow: {reason}",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+def _evaluate_reference(
+    node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...], targets: Sequence[Stream]
+) -> None:
+    dtypes = [source.dtype for source in node.inputs] if node.op == "outputs" else [node.dtype]
+    results = evaluate_on_numpy(node, leaves, shape)
+    for result, target, dtype in zip(results, targets, dtypes, strict=True):
+        view_of(target, dtype, shape)[...] = result
+    with _lock:
+        COUNTERS["flushes"] += 1
+        COUNTERS["reference_evaluations"] += 1
+
+
+def program_of(node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...]) -> Program:
+    """Return the program that evaluating an expression would run, without running it."""
+    count = len(node.inputs) if node.op == "outputs" else 1
+    strides = [leaf.strides for leaf in leaves if isinstance(leaf, Stream)]
+    laid_out = layout(shape, strides, [contiguous_strides(shape)] * count)
+    return compose(node, laid_out.rank, laid_out.inner)

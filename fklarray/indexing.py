@@ -1,0 +1,231 @@
+"""Indexing: keys, views by integers and slices, and assignment with value semantics."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fklarray import views
+from fklarray.evaluation import evaluate, evaluate_into
+from fklarray.interchange import copy_of
+from fklarray.recording import State, cast_state, combine, scalar_state, stream_of
+from fklarray_codegen.dtypes import DType
+from fklarray_codegen.ops import OPS
+
+if TYPE_CHECKING:
+    from fklarray.array import Array
+
+__all__ = ["assign", "basic_view", "numpy_key"]
+
+_Item = int | slice | None
+
+
+def _items(key: Any, shape: tuple[int, ...]) -> list[_Item] | None:
+    """Normalise a key of integers, slices, None and Ellipsis; None if it has anything else.
+
+    Raises
+    ------
+    IndexError
+        If there are too many indices, several ellipses, or an integer is out of bounds.
+    """
+    keys = list(key) if isinstance(key, tuple) else [key]
+    for position, item in enumerate(keys):
+        if item is None or item is Ellipsis or isinstance(item, slice):
+            continue
+        integer = _integer(item)
+        if integer is None:
+            return None
+        keys[position] = integer
+    used = sum(item is not None and item is not Ellipsis for item in keys)
+    ellipses = sum(item is Ellipsis for item in keys)
+    if ellipses > 1:
+        raise IndexError("an index can have only one ellipsis ('...')")
+    if used > len(shape):
+        raise IndexError(f"too many indices: {used} for an array of shape {shape}")
+    fill: list[Any] = [slice(None)] * (len(shape) - used)
+    at = next((i for i, item in enumerate(keys) if item is Ellipsis), len(keys))
+    keys[at : at + 1] = fill
+    axis = 0
+    items: list[_Item] = []
+    for item in keys:
+        items.append(None if item is None else _bounded(item, axis, shape))
+        axis += item is not None
+    return items
+
+
+def _integer(item: Any) -> int | None:
+    """Return an integer index, or None for masks, index arrays and anything else."""
+    if isinstance(item, (bool, np.bool_)):
+        return None
+    if isinstance(item, int):
+        return item
+    dtype = getattr(item, "dtype", None)
+    if dtype is not None and (getattr(item, "ndim", 0) != 0 or dtype.kind not in "iu"):
+        return None
+    try:
+        return operator.index(item)
+    except TypeError:
+        return None
+
+
+def _bounded(item: int | slice, axis: int, shape: tuple[int, ...]) -> int | slice:
+    extent = shape[axis]
+    if isinstance(item, slice):
+        try:
+            start, stop, step = item.indices(extent)
+        except TypeError as error:
+            raise IndexError(f"{error}: {item}") from None
+        count = len(range(start, stop, step))
+        return slice(start if count else 0, count, step)
+    if not -extent <= item < extent:
+        raise IndexError(
+            f"index {item} is out of bounds for axis {axis} of an array of shape {shape}"
+        )
+    return item % extent
+
+
+def basic_view(
+    state: State, shape: tuple[int, ...], key: Any
+) -> tuple[tuple[int, ...], State] | None:
+    """Return shape and state of a selection by integers, slices, None and Ellipsis.
+
+    Returns
+    -------
+    tuple or None
+        None when the key has a mask or an array of indices.
+
+    Raises
+    ------
+    IndexError
+        If an index is out of bounds or there are too many.
+    """
+    items = _items(key, shape)
+    if items is None:
+        return None
+    chosen = [item for item in items if item is not None]
+    result = [
+        1 if item is None else item.stop for item in items if not isinstance(item, int)
+    ]
+    new_axes = [
+        axis
+        for axis, item in enumerate([item for item in items if not isinstance(item, int)])
+        if item is None
+    ]
+    state = views.index(state, len(shape), chosen)
+    if new_axes:
+        state = views.expand(state, len(result) - len(new_axes), new_axes)
+    return tuple(result), state
+
+
+def numpy_key(key: Any) -> Any:
+    """Return a key in which arrays of this library are NumPy arrays."""
+    if isinstance(key, tuple):
+        return tuple(numpy_key(item) for item in key)
+    return np.asarray(key) if hasattr(key, "__array_namespace__") else key
+
+
+def assign(array: Array, key: Any, value: Any) -> None:
+    """Assign to the elements that a key selects.
+
+    A whole array and a mask with one value are recorded. Anything else writes through the
+    selection at once, in one kernel that also computes the value, into memory that nothing else
+    refers to: a copy is made first where something does.
+
+    Raises
+    ------
+    IndexError
+        If the key does not fit the array.
+    ValueError
+        If the value's shape cannot be broadcast to the selection.
+    TypeError
+        If a complex value is assigned to a real array.
+    """
+    shape, dtype = array.shape, array._state[0].dtype
+    state_value, value_shape = _value_of(value, dtype)
+    mask = _whole_mask(key, shape)
+    if mask is not None and not value_shape:
+        array._state = combine(OPS["where"], mask, state_value, cast_state(array._state, dtype))
+        return
+    selected = basic_view(array._state, shape, key)
+    if selected is None:
+        _assign_on_numpy(array, key, value)
+        return
+    target_shape = selected[0]
+    state_value = _fit(state_value, value_shape, target_shape)
+    if target_shape == shape and _selects_all(key, shape):
+        array._state = state_value
+        return
+    _write_through(array, key, target_shape, state_value)
+
+
+def _write_through(
+    array: Array, key: Any, target_shape: tuple[int, ...], value: State
+) -> None:
+    private = array._is_private()
+    state = array._state
+    memory = stream_of(state).buffer
+    if not private or memory.shared or memory.readonly:
+        (state,) = evaluate(*state, array.shape)
+    selected = basic_view(state, array.shape, key)
+    assert selected is not None
+    evaluate_into(*value, target_shape, stream_of(selected[1]))
+    array._state = state
+
+
+def _assign_on_numpy(array: Array, key: Any, value: Any) -> None:
+    values = np.array(array._numpy())
+    values[numpy_key(key)] = numpy_key(value)
+    array._state = copy_of(values, array._state[0].dtype, array.shape)
+
+
+def _value_of(value: Any, dtype: DType) -> tuple[State, tuple[int, ...]]:
+    from fklarray.creation import asarray  # noqa: PLC0415 (creation needs arrays, arrays this)
+
+    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
+        if isinstance(value, complex) and dtype.kind != "complex":
+            raise TypeError(f"cannot assign the complex number {value} to an array of {dtype}")
+        if isinstance(value, float) and dtype.kind in ("signed", "unsigned"):
+            value = int(value)
+        return scalar_state(value, dtype), ()
+    source = asarray(value)
+    if source.dtype.kind == "c" and dtype.kind != "complex":
+        raise TypeError(f"cannot assign values of {source.dtype} to an array of {dtype}")
+    return cast_state(source._state, dtype), source.shape
+
+
+def _whole_mask(key: Any, shape: tuple[int, ...]) -> State | None:
+    """Return the state of a mask over the whole array, or over its first dimensions."""
+    from fklarray.creation import asarray  # noqa: PLC0415 (creation needs arrays, arrays this)
+
+    if getattr(getattr(key, "dtype", None), "kind", "") != "b":
+        return None
+    mask = asarray(key)
+    if mask.shape != shape[: mask.ndim]:
+        raise IndexError(f"a mask of shape {mask.shape} does not fit an array of shape {shape}")
+    return views.expand(mask._state, mask.ndim, range(mask.ndim, len(shape)))
+
+
+def _fit(
+    value: State, shape: tuple[int, ...], target: tuple[int, ...]
+) -> State:
+    """Drop leading dimensions of one element beyond the target's, and check the others."""
+    extra = len(shape) - len(target)
+    kept = shape[max(0, extra) :]
+    fits = all(
+        extent in (1, wanted) for extent, wanted in zip(reversed(kept), reversed(target), strict=False)
+    )
+    if not fits or any(extent != 1 for extent in shape[: max(0, extra)]):
+        raise ValueError(f"cannot assign values of shape {shape} to a selection of shape {target}")
+    if extra > 0:
+        return views.permute(value, len(shape), range(extra, len(shape)))
+    return value
+
+
+def _selects_all(key: Any, shape: tuple[int, ...]) -> bool:
+    items = _items(key, shape)
+    return items is not None and all(
+        isinstance(item, slice) and (item.start, item.stop, item.step) == (0, extent, 1)
+        for item, extent in zip(items, shape, strict=False)
+    ) and len(items) == len(shape)

@@ -1,0 +1,138 @@
+"""Looking inside: what was recorded, what ran, and what the namespace offers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fklarray.array import Array
+from fklarray.data_types import NUMPY_DTYPES
+from fklarray.device import CPU, Device, as_device
+from fklarray.evaluation import COUNTERS, pool_bytes, program_of
+from fklarray.recording import combine_outputs, is_stream
+
+__all__ = ["Explanation", "__array_namespace_info__", "counters", "explain"]
+
+
+def counters() -> dict[str, int]:
+    """Return what has happened in this process.
+
+    Returns
+    -------
+    dict
+        ``kernels_launched``, ``kernels_compiled``, ``kernels_from_disk``, ``kernels_from_memory``
+        (a kernel served another shape or layout), ``ops_fused`` (operations in launched kernels),
+        ``reference_evaluations`` (on NumPy), ``flushes``, and ``pool_bytes`` (memory held now).
+    """
+    return {**COUNTERS, "pool_bytes": pool_bytes()}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What computing an array would run. Prints well.
+
+    Attributes
+    ----------
+    graph : str
+        The steps: registers, operations and data types.
+    signature : str
+        Everything that the kernel's code depends on; equal signatures share a kernel.
+    source : str
+        The C++ translation unit.
+    reasons : tuple of str
+        What was fused, and what was not and why.
+    """
+
+    graph: str
+    signature: str
+    source: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(
+            ["Graph", *_indented(self.graph), "Fusion", *_indented("\n".join(self.reasons)),
+             "Source", *_indented(self.source)]
+        )  # fmt: skip
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}".rstrip() for line in text.splitlines()]
+
+
+def explain(*arrays: Array) -> Explanation:
+    """Explain what computing pending arrays would run, without running it.
+
+    Parameters
+    ----------
+    *arrays : Array
+        Arrays of one shape, which `materialize` would compute as one kernel.
+
+    Raises
+    ------
+    ValueError
+        If no array is given, or their shapes differ.
+    """
+    if not arrays:
+        raise ValueError("explain needs at least one array")
+    shapes = {array.shape for array in arrays}
+    if len(shapes) > 1:
+        raise ValueError(f"arrays of different shapes are different kernels: {sorted(shapes)}")
+    states = tuple(array._state for array in arrays)
+    state = states[0] if len(states) == 1 else combine_outputs(states)
+    program = program_of(*state, arrays[0].shape)
+    streams = sum(leaf.op == "stream" for leaf in program.leaves)
+    reasons = [
+        f"{program.operations} operations on {streams} arrays and "
+        f"{len(program.leaves) - streams} scalars run as one kernel with "
+        f"{len(program.results)} outputs"
+    ]
+    if all(is_stream(one) for one in states):
+        reasons.append("nothing is pending: the values are in memory (strided ones are copied)")
+    shapes_of_streams = sorted(set(program.inner))
+    reasons.append(f"strides within a row: {', '.join(shapes_of_streams)}")
+    return Explanation(program.graph, program.signature, program.source(), tuple(reasons))
+
+
+class NamespaceInfo:
+    """What the namespace offers ("Inspection" in the standard)."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Return the optional capabilities."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> Device:
+        """Return the device of arrays that are made without naming one."""
+        return CPU
+
+    def devices(self) -> list[Device]:
+        """Return the devices of this machine."""
+        return [CPU]
+
+    def default_dtypes(self, *, device: Device | str | None = None) -> dict[str, np.dtype[Any]]:
+        """Return the default data types of a device."""
+        as_device(device)
+        names = {
+            "real floating": "float64",
+            "complex floating": "complex128",
+            "integral": "int64",
+            "indexing": "int64",
+        }
+        return {kind: np.dtype(name) for kind, name in names.items()}
+
+    def dtypes(
+        self, *, device: Device | str | None = None, kind: str | tuple[str, ...] | None = None
+    ) -> dict[str, np.dtype[Any]]:
+        """Return the data types of a device, of all kinds or of some."""
+        as_device(device)
+        return {
+            row.name: dtype
+            for row, dtype in NUMPY_DTYPES.items()
+            if kind is None or np.isdtype(dtype, kind)
+        }
+
+
+def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807 (the standard's name)
+    """Return an object that tells what the namespace offers."""
+    return NamespaceInfo()

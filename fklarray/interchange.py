@@ -1,0 +1,187 @@
+"""Memory in and out: NumPy arrays, DLPack, the buffer protocol."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+
+from fklarray.data_types import DTYPES, NUMPY_DTYPES, DType, dtype_row
+from fklarray.recording import Memory, State, Stream, stream_of, stream_state, view_state
+from fklarray.reference import view_of
+from fklarray_runtime import Buffer, allocate, export_capsule, import_capsule, request
+
+__all__ = [
+    "DLPACK_CPU",
+    "copy_of",
+    "export_dlpack",
+    "from_producer",
+    "is_private",
+    "numpy_view",
+    "state_of_numpy",
+]
+
+DLPACK_CPU = (1, 0)
+
+_BY_DLPACK = {(dtype.dlpack_code, dtype.bits): dtype for dtype in DTYPES.values()}
+
+
+def _references(state: State) -> tuple[int, ...]:
+    leaves = state[1]
+    stream = stream_of(state)
+    return (
+        sys.getrefcount(state),
+        sys.getrefcount(leaves),
+        sys.getrefcount(stream),
+        sys.getrefcount(stream.buffer),
+    )
+
+
+class _Holder:
+    __slots__ = ("state",)
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+
+def is_private(state: State) -> bool:
+    """Return whether nothing but the one array that the caller took it from refers to a state.
+
+    The caller holds the state in one local variable. What nobody else refers to can be written in
+    place. Reference counts differ between versions of Python, so they are compared with those of
+    a state that is known to have one holder.
+    """
+    return all(
+        found <= least for found, least in zip(_references(state), _LEAST, strict=True)
+    )
+
+
+def _least_references() -> tuple[int, ...]:
+    holder = _Holder(stream_state(allocate(8), DTYPES["float64"], (1,)))
+    return _references_through(holder)
+
+
+def _references_through(holder: _Holder) -> tuple[int, ...]:
+    state = holder.state
+    return _references_as_private(state)
+
+
+def _references_as_private(state: State) -> tuple[int, ...]:
+    return _references(state)
+
+
+_LEAST = _least_references()
+
+
+def copy_of(array: np.ndarray[Any, Any], dtype: DType, shape: tuple[int, ...]) -> State:
+    """Return a new array with the values of a NumPy array, converted and broadcast."""
+    buffer = allocate(math.prod(shape) * dtype.itemsize)
+    state = stream_state(buffer, dtype, shape)
+    np.copyto(numpy_view(stream_of(state), dtype, shape), array, casting="unsafe")
+    return state
+
+
+def state_of_numpy(array: np.ndarray[Any, Any], copy: bool | None) -> State:
+    """Return the state of a NumPy array.
+
+    Writable memory is copied unless `copy` is False, so that a later write to it cannot change
+    what was recorded; read-only memory is shared.
+
+    Raises
+    ------
+    TypeError
+        If the data type is not supported.
+    ValueError
+        If `copy` is False and the memory cannot be shared.
+    """
+    dtype = dtype_row(array.dtype.newbyteorder("="))
+    shareable = array.dtype.isnative and array.flags.aligned
+    if copy is False and not shareable:
+        raise ValueError(
+            f"an array of dtype {array.dtype.str} with unaligned or swapped elements "
+            "cannot be shared; copy=False forbids the copy"
+        )
+    if shareable and array.size and (copy is False or (copy is None and not array.flags.writeable)):
+        return _adopt(array)
+    return copy_of(array, dtype, array.shape)
+
+
+def _adopt(array: np.ndarray[Any, Any]) -> State:
+    return from_producer(array, copy=None)[0]
+
+
+def from_producer(producer: object, *, copy: bool | None) -> tuple[State, tuple[int, ...]]:
+    """Take a tensor over from another library through DLPack.
+
+    Parameters
+    ----------
+    producer : object
+        Has ``__dlpack__``.
+    copy : bool or None
+        True: always copy. None: share where possible. False: share, or fail.
+
+    Returns
+    -------
+    State, tuple of int
+        And the shape.
+
+    Raises
+    ------
+    BufferError
+        If the tensor's device or data type is not supported.
+    ValueError
+        If `copy` is False and sharing is impossible.
+    """
+    imported = import_capsule(request(producer, copy=copy))
+    dtype = _BY_DLPACK.get((imported.code, imported.bits))
+    if dtype is None:
+        raise BufferError(
+            f"DLPack type code {imported.code} with {imported.bits} bits is not supported"
+        )
+    shape = imported.shape
+    strides = tuple(
+        stride if extent > 1 else 0 for stride, extent in zip(imported.strides, shape, strict=True)
+    )
+    stream = Stream(imported.buffer, imported.address, strides)
+    component = dtype.itemsize // (2 if dtype.kind == "complex" else 1)
+    misaligned = imported.address % component != 0
+    if misaligned and copy is False:
+        raise ValueError(
+            f"the memory at {imported.address:#x} is not aligned for {dtype}; "
+            "copy=False forbids the copy"
+        )
+    if copy or misaligned or math.prod(shape) == 0:
+        return copy_of(numpy_view(stream, dtype, shape), dtype, shape), shape
+    return view_state(stream, dtype), shape
+
+
+def numpy_view(stream: Stream, dtype: DType, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Return a NumPy array over a stream's memory; one without elements has memory of its own."""
+    if math.prod(shape) == 0:
+        return np.empty(shape, NUMPY_DTYPES[dtype])
+    return view_of(stream, dtype, shape)
+
+
+def export_dlpack(
+    buffer: Memory,
+    dtype: DType,
+    shape: tuple[int, ...],
+    *,
+    versioned: bool,
+    readonly: bool,
+    copied: bool,
+) -> object:
+    """Return a DLPack capsule of a C-contiguous array that fills a buffer from its start."""
+    assert isinstance(buffer, Buffer)
+    return export_capsule(
+        buffer,
+        address=buffer.address,
+        shape=shape,
+        code=dtype.dlpack_code,
+        bits=dtype.bits,
+        versioned=versioned,
+        readonly=readonly,
+        copied=copied,
+    )

@@ -1,0 +1,358 @@
+"""Recording operations on arrays, and the operators that do."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from fklarray.data_types import scalar_dtype
+from fklarray.evaluation import evaluate
+from fklarray.interchange import state_of_numpy
+from fklarray.recording import (
+    Memory,
+    Scalar,
+    State,
+    cast_state,
+    combine,
+    common_dtype,
+    compare_out_of_range,
+    is_contiguous,
+    operand_dtype,
+    scalar_state,
+    stream_of,
+    too_large,
+    weak_dtype,
+)
+from fklarray_codegen.dtypes import DTYPES, DType
+from fklarray_codegen.graph import Node
+from fklarray_codegen.layout import broadcast_shapes
+from fklarray_codegen.ops import OPS, Op
+
+if TYPE_CHECKING:
+    from fklarray.array import Array
+
+__all__ = ["Number", "Operand", "Operators", "record", "record_where"]
+
+Number: TypeAlias = builtins.bool | int | float | complex
+# What may stand on the other side of an operator.
+Operand: TypeAlias = "Array | Number | np.ndarray[Any, Any] | np.generic"
+
+
+def record(op: Op, *operands: Operand) -> Array:
+    """Record an elementwise operation.
+
+    Raises
+    ------
+    TypeError
+        If the operation does not accept the operands' data types, or no operand is an array.
+    ValueError
+        If the operands' shapes cannot be broadcast together.
+    OverflowError
+        If a Python integer is out of the range of the integer data type it meets.
+    """
+    converted = [_operand(op, value) for value in operands]
+    return _within_limits(lambda: _recorded(op, converted), converted)
+
+
+def record_where(condition: Operand, x1: Operand, x2: Operand) -> Array:
+    """Record a selection; raises as `record` does."""
+    op = OPS["where"]
+    mask, *values = [_operand(op, value) for value in (condition, x1, x2)]
+    if not isinstance(mask, Operators):
+        raise TypeError(f"where needs an array as its condition, not {condition!r}")
+    dtype = _common(op, values) if any(isinstance(value, Operators) for value in values) else None
+    if dtype is None:
+        dtype = common_dtype([scalar_dtype(value) for value in values])  # type: ignore[arg-type]
+
+    def recorded() -> Array:
+        states = [_state(value, dtype) for value in values]
+        shapes = [value._shape for value in (mask, *values) if isinstance(value, Operators)]
+        return Operators.array(
+            broadcast_shapes(*shapes),
+            combine(op, cast_state(mask._state, DTYPES["bool"]), *states),
+        )
+
+    return _within_limits(recorded, [mask, *values])
+
+
+def _within_limits(recorded: Callable[[], Array], operands: list[Array | Number]) -> Array:
+    """Record; where the expression has grown too large, compute what is pending and record again."""
+    result = recorded()
+    if too_large(result._state):
+        for operand in operands:
+            if isinstance(operand, Operators):
+                operand._materialize()
+        result = recorded()
+    return result
+
+
+def _operand(op: Op, value: Operand) -> Array | Number:
+    if isinstance(value, Operators) or type(value) in _NUMBERS:
+        return value  # type: ignore[return-value]
+    if isinstance(value, (np.ndarray, np.generic)):
+        array = np.asarray(value)
+        return Operators.array(array.shape, state_of_numpy(array, None))
+    if isinstance(value, (int, float, complex)):
+        return value
+    raise TypeError(f"{op.name} takes arrays and Python scalars, not {type(value).__name__}")
+
+
+def _common(op: Op, operands: list[Array | Number]) -> DType:
+    arrays = [operand for operand in operands if isinstance(operand, Operators)]
+    if not arrays:
+        raise TypeError(f"{op.name} needs at least one array; got {operands!r}")
+    dtype = common_dtype([array._state[0].dtype for array in arrays])
+    for operand in operands:
+        if not isinstance(operand, Operators):
+            dtype = weak_dtype(dtype, operand)
+    return operand_dtype(op, dtype)
+
+
+def _state(operand: Array | Number, dtype: DType) -> State:
+    if isinstance(operand, Operators):
+        return cast_state(operand._state, dtype)
+    return scalar_state(operand, dtype)
+
+
+def _recorded(op: Op, operands: list[Array | Number]) -> Array:
+    dtype = _common(op, operands)
+    shapes = [operand._shape for operand in operands if isinstance(operand, Operators)]
+    shape = shapes[0] if shapes.count(shapes[0]) == len(shapes) else broadcast_shapes(*shapes)
+    try:
+        states = [_state(operand, dtype) for operand in operands]
+    except OverflowError:
+        if op.family != "comparison":
+            raise
+        array_first = isinstance(operands[0], Operators)
+        number = operands[1] if array_first else operands[0]
+        return Operators.array(shape, compare_out_of_range(op, int(number.real), array_first))  # type: ignore[arg-type]
+    return Operators.array(shape, combine(op, *states))
+
+
+class _Shortcuts:
+    """Structures of one operator's most frequent uses, found again without any checking.
+
+    They hold for operands whose data types and sizes were checked when they were first met: a
+    floating-point array with a Python number (by the array's node), or two arrays of one shape
+    and data type that share no leaf (by both nodes).
+    """
+
+    __slots__ = ("_known", "op")
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self._known: dict[Node | tuple[Node, Node], Node] = {}
+
+    def find(self, array: Operators, other: Any, reflected: bool) -> Array | None:
+        """Return the result, or None where the operation has to be looked at."""
+        node, leaves = array._state
+        if type(other) is float or type(other) is int:
+            result = self._known.get(node)
+            # Not a range in which rounding to the array's type could overflow, and no NaN.
+            if result is not None and -_SAFE < other < _SAFE:
+                scalar = (Scalar(float(other)),)
+                return Operators.array(
+                    array._shape, (result, scalar + leaves if reflected else leaves + scalar)
+                )
+        elif type(other) is Operators.array and other._shape == array._shape:
+            second, more = other._state
+            result = self._known.get((node, second))
+            if result is not None and not any(map(leaves.__contains__, more)):
+                return Operators.array(array._shape, (result, leaves + more))
+        return None
+
+    def learn(self, array: Operators, other: Any, result: Array) -> None:
+        """Remember the structure of a result, if it is one of the frequent uses."""
+        node, leaves = array._state
+        if len(self._known) > _MAX_SHORTCUTS:
+            self._known.clear()
+        if len(result._state[1]) > _FEW_LEAVES or too_large(result._state):
+            return
+        if type(other) in (int, float):
+            if node.dtype.kind == "real" and len(result._state[1]) == len(leaves) + 1:
+                self._known[node] = result._state[0]
+        elif type(other) is Operators.array and other._shape == array._shape:
+            second, more = other._state
+            if second.dtype is node.dtype and len(result._state[1]) == len(leaves) + len(more):
+                self._known[node, second] = result._state[0]
+
+
+# Shortcuts skip the check of how much memory the operands hold, so those have few leaves.
+_FEW_LEAVES = 8
+_MAX_SHORTCUTS = 1 << 12
+_SAFE = 1e38
+
+
+def _operator(name: str) -> Any:
+    op = OPS[name]
+    shortcuts = _Shortcuts(op)
+
+    def forward(self: Array, other: Operand, /) -> Array:
+        result = shortcuts.find(self, other, False)
+        if result is None:
+            if not isinstance(other, _OPERANDS):
+                return NotImplemented
+            result = record(op, self, other)
+            shortcuts.learn(self, other, result)
+        return result
+
+    forward.__doc__ = op.doc
+    return forward
+
+
+def _reflected(name: str) -> Any:
+    op = OPS[name]
+    shortcuts = _Shortcuts(op)
+
+    def reflected(self: Array, other: Operand, /) -> Array:
+        result = shortcuts.find(self, other, True)
+        if result is None:
+            if not isinstance(other, _OPERANDS):
+                return NotImplemented
+            result = record(op, other, self)
+            shortcuts.learn(self, other, result)
+        return result
+
+    reflected.__doc__ = op.doc
+    return reflected
+
+
+def _inplace(name: str) -> Any:
+    op = OPS[name]
+
+    def inplace(self: Array, other: Operand, /) -> Array:
+        if not isinstance(other, _OPERANDS):
+            return NotImplemented
+        result = record(op, self, other)
+        if result.dtype != self.dtype:
+            raise TypeError(
+                f"in-place {name} cannot store dtype {result.dtype} in an array of {self.dtype}"
+            )
+        if result.shape != self.shape:
+            raise ValueError(
+                f"in-place {name} cannot store shape {result.shape} in an array of {self.shape}"
+            )
+        self._state = result._state
+        return self
+
+    inplace.__doc__ = op.doc
+    return inplace
+
+
+def _unary(name: str) -> Any:
+    op = OPS[name]
+
+    def unary(self: Array, /) -> Array:
+        return record(op, self)
+
+    unary.__doc__ = op.doc
+    return unary
+
+
+def _operators(name: str) -> tuple[Any, Any, Any]:
+    return _operator(name), _reflected(name), _inplace(name)
+
+
+class Operators:
+    """A shape and a recorded expression, with the standard's operators on it.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the result.
+    state : State
+        The expression, whose result broadcasts to the shape.
+    """
+
+    __slots__ = ("__weakref__", "_shape", "_state")
+
+    # NumPy's arrays and scalars leave operators to this class.
+    __array_priority__ = 1000
+    __hash__ = None  # type: ignore[assignment]
+
+    _shape: tuple[int, ...]
+    _state: State
+
+    # The class of results: the one subclass.
+    array: type[Array]
+
+    def __init_subclass__(cls) -> None:
+        Operators.array = cls  # type: ignore[assignment]
+
+    def __init__(self, shape: tuple[int, ...], state: State) -> None:
+        self._shape = shape
+        self._state = state
+
+    def _materialize(self) -> Memory:
+        """Compute what is pending; return the memory, which the array fills in C order."""
+        state = self._state
+        if not is_contiguous(state, self._shape):
+            (state,) = evaluate(*state, self._shape)
+            self._state = state
+        return stream_of(state).buffer
+
+    __abs__ = _unary("abs")
+    __invert__ = _unary("bitwise_invert")
+    __neg__ = _unary("negative")
+    __pos__ = _unary("positive")
+    __add__, __radd__, __iadd__ = _operators("add")
+    __sub__, __rsub__, __isub__ = _operators("subtract")
+    __mul__, __rmul__, __imul__ = _operators("multiply")
+    __truediv__, __rtruediv__, __itruediv__ = _operators("divide")
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _operators("floor_divide")
+    __mod__, __rmod__, __imod__ = _operators("remainder")
+    __and__, __rand__, __iand__ = _operators("bitwise_and")
+    __or__, __ror__, __ior__ = _operators("bitwise_or")
+    __xor__, __rxor__, __ixor__ = _operators("bitwise_xor")
+    __lshift__, __rlshift__, __ilshift__ = _operators("bitwise_left_shift")
+    __rshift__, __rrshift__, __irshift__ = _operators("bitwise_right_shift")
+    __lt__ = _operator("less")
+    __le__ = _operator("less_equal")
+    __gt__ = _operator("greater")
+    __ge__ = _operator("greater_equal")
+    __eq__ = _operator("equal")
+    __ne__ = _operator("not_equal")
+    _pow, __rpow__, _ipow = _operators("pow")
+
+    def __pow__(self, other: Operand, /) -> Array:
+        """x1 to the power x2; a square is a product, as exact as one."""
+        return record(OPS["square"], self) if _is_two(self, other) else self._pow(other)
+
+    def __ipow__(self, other: Operand, /) -> Array:
+        """Raise to a power in place."""
+        return self._inplace_square() if _is_two(self, other) else self._ipow(other)
+
+    def _inplace_square(self) -> Array:
+        self._state = record(OPS["square"], self)._state
+        return self
+
+    def __matmul__(self, other: object, /) -> Array:
+        """Matrix product.
+
+        Raises
+        ------
+        NotImplementedError
+            Always: matrix products are not there yet.
+        """
+        raise NotImplementedError("matmul (the operator @) is not implemented yet")
+
+    __rmatmul__ = __imatmul__ = __matmul__
+
+
+
+_NUMBERS = (builtins.bool, int, float, complex)
+_OPERANDS = (Operators, int, float, complex, np.ndarray, np.generic)
+
+
+def _is_two(base: Array, exponent: object) -> builtins.bool:
+    return (
+        type(exponent) in (int, float)
+        and exponent == 2  # noqa: PLR2004
+        and (base.dtype.kind in "fc" or type(exponent) is int)
+        and base.dtype.kind != "b"
+    )
+
+

@@ -1,0 +1,293 @@
+"""Recording: expressions as a structure (`Node`) beside the leaves that it computes on.
+
+A *state* is such a pair, and all that an array is besides its shape. Recording an operation merges
+the operands' leaves, the same leaf once, and looks the structure up; it touches no data.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Protocol, TypeAlias
+
+from fklarray_codegen.dtypes import DTYPES, DType, promote
+from fklarray_codegen.graph import (
+    MAX_LEAVES,
+    MAX_OPERATIONS,
+    SCALARS,
+    STREAMS,
+    Node,
+    apply,
+    cast,
+    outputs,
+)
+from fklarray_codegen.layout import contiguous_strides
+from fklarray_codegen.ops import ACCEPTED, Op
+
+__all__ = [
+    "Leaf",
+    "Memory",
+    "Scalar",
+    "State",
+    "Stream",
+    "cast_state",
+    "combine",
+    "combine_outputs",
+    "common_dtype",
+    "compare_out_of_range",
+    "is_contiguous",
+    "is_stream",
+    "operand_dtype",
+    "scalar_state",
+    "stream_of",
+    "stream_state",
+    "too_large",
+    "view_state",
+    "weak_dtype",
+]
+
+# Pending expressions keep their inputs alive: beyond so many arrays, no more bytes than this.
+_FEW_STREAMS = 8
+_MAX_STREAM_BYTES = 512 << 20
+
+_FLOAT32_MAX = 3.4028234663852886e38
+
+
+class Memory(Protocol):
+    """A block of memory of the runtime."""
+
+    address: int
+    nbytes: int
+    readonly: bool
+
+    @property
+    def shared(self) -> bool:
+        """Whether somebody outside this library refers to the block."""
+        ...
+
+
+class Stream:
+    """An array in memory as a kernel reads it. Immutable; its identity is what sharing means.
+
+    Attributes
+    ----------
+    buffer : Memory
+        The block of memory.
+    value : int
+        Address of the first element.
+    strides : tuple of int
+        In elements, aligned at the last dimension of the array; 0 along dimensions of one element.
+    """
+
+    __slots__ = ("buffer", "strides", "value")
+
+    def __init__(self, buffer: Memory, address: int, strides: tuple[int, ...]) -> None:
+        self.buffer = buffer
+        self.value = address
+        self.strides = strides
+
+
+class Scalar:
+    """A number that a kernel gets as a parameter, already of its data type's kind and range."""
+
+    __slots__ = ("value",)
+
+    strides: tuple[int, ...] = ()
+
+    def __init__(self, value: complex) -> None:
+        self.value = value
+
+
+Leaf: TypeAlias = Stream | Scalar
+State: TypeAlias = tuple[Node, tuple[Leaf, ...]]
+
+
+@cache
+def _numbers(start: int, count: int) -> tuple[int, ...]:
+    return tuple(range(start, start + count))
+
+
+def stream_state(buffer: Memory, dtype: DType, shape: tuple[int, ...]) -> State:
+    """Return the state of a C-contiguous array that fills a buffer from its start."""
+    return STREAMS[dtype], (Stream(buffer, buffer.address, contiguous_strides(shape)),)
+
+
+def view_state(stream: Stream, dtype: DType) -> State:
+    """Return the state of an array in memory with any strides."""
+    return STREAMS[dtype], (stream,)
+
+
+def is_stream(state: State) -> bool:
+    """Return whether a state is an array in memory, with any strides, and nothing pending."""
+    return state[0] is STREAMS[state[0].dtype]
+
+
+def is_contiguous(state: State, shape: tuple[int, ...]) -> bool:
+    """Return whether a state is an array in memory in C order, and nothing pending."""
+    return is_stream(state) and state[1][0].strides == contiguous_strides(shape)
+
+
+def stream_of(state: State) -> Stream:
+    """Return the stream of a state that is an array in memory."""
+    stream = state[1][0]
+    assert isinstance(stream, Stream)
+    return stream
+
+
+def scalar_state(value: complex, dtype: DType) -> State:
+    """Return the state of a number.
+
+    Raises
+    ------
+    OverflowError
+        If an integer is outside the range of an integer data type.
+    """
+    return SCALARS[dtype], (Scalar(_represent(value, dtype)),)
+
+
+def _represent(value: complex, dtype: DType) -> complex:
+    kind = dtype.kind
+    if kind == "real":
+        number = float(value.real)
+        # Out of float32's range but not of float64's: infinite, as the conversion rounds.
+        if dtype.bits == 32 and abs(number) > _FLOAT32_MAX:
+            return _round_to_float32(number)
+        return number
+    if kind == "complex":
+        return complex(value)
+    if kind == "bool":
+        return bool(value)
+    number = int(value.real)
+    low, high = (-(1 << dtype.bits - 1), 1 << dtype.bits - 1)
+    if kind == "unsigned":
+        low, high = 0, 1 << dtype.bits
+    if not low <= number < high:
+        raise OverflowError(f"Python integer {number} is out of bounds for {dtype}")
+    return number
+
+
+def _round_to_float32(number: float) -> float:
+    # Half a unit beyond the largest finite value is where rounding reaches infinity.
+    if number != number or abs(number) >= _FLOAT32_MAX * (1 + 2.0**-25):
+        return number * float("inf")
+    return _FLOAT32_MAX if number > 0 else -_FLOAT32_MAX
+
+
+def weak_dtype(dtype: DType, value: complex) -> DType:
+    """Return the common data type of an array and a Python scalar, which is weak.
+
+    The scalar takes the array's type where its kind fits into it, and the default type of its kind
+    (with the array's precision) where it does not: NumPy's rule since 2.0.
+    """
+    if isinstance(value, bool):
+        return dtype
+    if isinstance(value, int):
+        return DTYPES["int64"] if dtype.kind == "bool" else dtype
+    if isinstance(value, float):
+        return dtype if dtype.kind in ("real", "complex") else DTYPES["float64"]
+    if dtype.kind == "real":
+        return DTYPES[f"complex{2 * dtype.bits}"]
+    return dtype if dtype.kind == "complex" else DTYPES["complex128"]
+
+
+def compare_out_of_range(op: Op, number: int, array_first: bool) -> State:
+    """Return the outcome of comparing integers with a Python integer beyond their range."""
+    array_is_less = number > 0
+    if op.name in ("equal", "not_equal"):
+        outcome = op.name == "not_equal"
+    else:
+        outcome = (op.name.startswith("less") == array_first) == array_is_less
+    return scalar_state(outcome, DTYPES["bool"])
+
+
+def operand_dtype(op: Op, dtype: DType) -> DType:
+    """Return the data type that an operation computes in.
+
+    Integers become float64 where an operation is defined for floating-point numbers only, and
+    anything becomes bool where it is defined for bool only, both as in NumPy.
+
+    Raises
+    ------
+    TypeError
+        If the operation does not accept the data type.
+    """
+    if dtype in ACCEPTED[op.accepts]:
+        return dtype
+    if op.accepts == "boolean":
+        return DTYPES["bool"]
+    if op.accepts in ("floating-point", "real floating-point") and dtype.kind != "complex":
+        return DTYPES["float64"]
+    raise TypeError(f"{op.name} accepts {op.accepts} data types, not {dtype}")
+
+
+def cast_state(state: State, dtype: DType) -> State:
+    """Return the state converted to a data type."""
+    node, leaves = state
+    return state if node.dtype is dtype else (cast(node, dtype), leaves)
+
+
+def combine(op: Op, *states: State) -> State:
+    """Record an operation on operands whose data types are right already."""
+    nodes, slots, leaves = _join(states)
+    return apply(op, nodes, slots), leaves
+
+
+def combine_outputs(states: tuple[State, ...]) -> State:
+    """Return the state of a kernel that computes several results over one index space."""
+    nodes, slots, leaves = _join(states)
+    return outputs(nodes, slots), leaves
+
+
+def _join(
+    states: tuple[State, ...],
+) -> tuple[tuple[Node, ...], tuple[tuple[int, ...], ...], tuple[Leaf, ...]]:
+    """Merge the operands' leaves, the same leaf once."""
+    node, leaves = states[0]
+    nodes = [node]
+    slots = [_numbers(0, len(leaves))]
+    for operand, more in states[1:]:
+        nodes.append(operand)
+        if more is leaves:
+            slots.append(_numbers(0, len(leaves)))
+        elif any(leaf in leaves for leaf in more):
+            leaves, slot = _merge(leaves, more)
+            slots.append(slot)
+        else:
+            slots.append(_numbers(len(leaves), len(more)))
+            leaves += more
+    return tuple(nodes), tuple(slots), leaves
+
+
+def _merge(
+    leaves: tuple[Leaf, ...], more: tuple[Leaf, ...]
+) -> tuple[tuple[Leaf, ...], tuple[int, ...]]:
+    places = {id(leaf): index for index, leaf in enumerate(leaves)}
+    merged = list(leaves)
+    slot: list[int] = []
+    for leaf in more:
+        if id(leaf) not in places:
+            places[id(leaf)] = len(merged)
+            merged.append(leaf)
+        slot.append(places[id(leaf)])
+    return tuple(merged), tuple(slot)
+
+
+def too_large(state: State) -> bool:
+    """Return whether a pending expression has outgrown what one kernel should do."""
+    node, leaves = state
+    if node.operations > MAX_OPERATIONS or len(leaves) > MAX_LEAVES:
+        return True
+    if len(leaves) <= _FEW_STREAMS:
+        return False
+    blocks = {id(leaf.buffer): leaf.buffer for leaf in leaves if isinstance(leaf, Stream)}
+    return (
+        len(blocks) > _FEW_STREAMS
+        and sum(block.nbytes for block in blocks.values()) > _MAX_STREAM_BYTES
+    )
+
+
+def common_dtype(dtypes: list[DType]) -> DType:
+    """Return the data type that all of the given ones promote to."""
+    result = dtypes[0]
+    for dtype in dtypes[1:]:
+        result = promote(result, dtype)
+    return result

@@ -1,0 +1,130 @@
+"""Blocks of memory and the caching pool they come from."""
+
+from __future__ import annotations
+
+import operator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fklarray_runtime._native import ffi, lib
+
+if TYPE_CHECKING:
+    from fklarray_runtime._native import CBuffer
+
+_allocate = lib.fkl_pool_allocate
+_HEADER_BYTES = lib.FKL_HEADER_BYTES
+_MOST_BYTES = 2**63 - 1
+
+
+class Buffer:
+    """One block of memory, alive for as long as this object or any other holder of it.
+
+    Buffers are made by `allocate` and by `fklarray_runtime.dlpack.import_capsule`.
+
+    Attributes
+    ----------
+    address : int
+        Address of the first byte; a multiple of 64 for memory of the pool.
+    nbytes : int
+        Size in bytes, as asked for.
+    readonly : bool
+        True for imported memory that must not be written.
+    """
+
+    __slots__ = ("__weakref__", "_block", "address", "nbytes", "readonly")
+
+    address: int
+    nbytes: int
+    readonly: bool
+    _block: int
+
+    def __init__(self, address: int, nbytes: int, readonly: bool, block: int) -> None:
+        self.address = address
+        self.nbytes = nbytes
+        self.readonly = readonly
+        self._block = block
+
+    # The default argument outlives this module's globals when the interpreter shuts down.
+    def __del__(self, _release: object = lib.fkl_block_release) -> None:
+        _release(self._block)  # type: ignore[operator]
+
+    def __repr__(self) -> str:
+        kind = "read-only " if self.readonly else ""
+        return f"<{kind}Buffer of {self.nbytes} bytes at {self.address:#x}>"
+
+    @property
+    def shared(self) -> bool:
+        """True while somebody besides this object holds the block: a view or a DLPack tensor."""
+        return lib.fkl_block_references(self._block) > 1
+
+    @property
+    def block(self) -> int:
+        """The native block's handle, for the other modules of this package."""
+        return self._block
+
+    def view(self) -> CBuffer | memoryview:
+        """Give the bytes to the buffer protocol.
+
+        Returns
+        -------
+        object
+            Exports the buffer protocol (one dimension of bytes), holds its own reference to the
+            block, and refuses writes when `readonly` is set.
+        """
+        pointer = ffi.cast("char *", self.address)
+        lib.fkl_block_retain(self._block)
+        owner = ffi.gc(pointer, partial(_release_block, self._block))
+        view = ffi.buffer(owner, self.nbytes)
+        return memoryview(view).toreadonly() if self.readonly else view
+
+
+def _release_block(block: int, _pointer: object, _release: object = lib.fkl_block_release) -> None:
+    _release(block)  # type: ignore[operator]
+
+
+def allocate(nbytes: int) -> Buffer:
+    """Allocate uninitialised memory from the caching pool.
+
+    Parameters
+    ----------
+    nbytes : int
+        Size in bytes; 0 gives a valid address too.
+
+    Returns
+    -------
+    Buffer
+        Aligned to 64 bytes.
+
+    Raises
+    ------
+    MemoryError
+        The pool would grow past physical memory and swap, or the system refuses.
+    ValueError
+        `nbytes` is negative.
+    """
+    try:
+        block = _allocate(nbytes)
+    except OverflowError:
+        block = 0
+    if not block:
+        raise _refusal(nbytes)
+    return Buffer(block + _HEADER_BYTES, nbytes, False, block)
+
+
+def _refusal(nbytes: int) -> Exception:
+    if operator.index(nbytes) < 0:
+        return ValueError(f"cannot allocate a negative number of bytes: {nbytes}")
+    return MemoryError(
+        f"cannot allocate {nbytes} bytes: that is more than this machine's memory still holds "
+        f"({pool_bytes()} bytes are in the pool)"
+    )
+
+
+def pool_bytes() -> int:
+    """Count the bytes that the pool holds, in use and kept for reuse."""
+    return lib.fkl_pool_bytes()
+
+
+def trim() -> None:
+    """Give the memory kept for reuse back to the system."""
+    lib.fkl_pool_trim()

@@ -1,0 +1,227 @@
+"""Running a C++ compiler: flags, one compilation, its errors."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from fklarray_runtime.cpu import target
+
+_COMMON_FLAGS = (
+    "-std=c++17",
+    "-O2",
+    "-shared",
+    "-fPIC",
+    "-fvisibility=hidden",
+    # Results must be NumPy's bits: no fused multiply-add that the source does not ask for.
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fwrapv",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fopenmp-simd",
+)
+_MOST_ERROR_TEXT = 8000
+_GRACE_SECONDS = 2.0
+
+
+class CompilerError(RuntimeError):
+    """A compiler cannot be used."""
+
+
+class CompileError(RuntimeError):
+    """A compilation failed.
+
+    Attributes
+    ----------
+    command : tuple of str
+        The compiler's arguments.
+    source : Path
+        The source, which is kept.
+    stderr : str
+        What the compiler said, shortened.
+    """
+
+    def __init__(self, command: Sequence[str], source: Path, status: int, stderr: str) -> None:
+        self.command = tuple(command)
+        self.source = source
+        self.stderr = shorten(stderr)
+        super().__init__(
+            f"the compiler ended with status {status} on {source}\n"
+            f"command: {self.command}\n{self.stderr}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A compiler that was tried and works.
+
+    Attributes
+    ----------
+    command : tuple of str
+        How it is started.
+    kind : str
+        ``"gcc"`` or ``"clang"``.
+    version : str
+        What the compiler says of itself in ``__VERSION__``.
+    fingerprint : str
+        Path, size and modification time of the executables behind `command`.
+    vector_math : bool
+        Units may call the vector functions of glibc's libmvec.
+    """
+
+    command: tuple[str, ...]
+    kind: Literal["gcc", "clang"]
+    version: str
+    fingerprint: str
+    vector_math: bool
+
+
+def flags(compiler: Compiler) -> tuple[str, ...]:
+    """List every flag that does not depend on the unit; part of a binary's key.
+
+    Raises
+    ------
+    ValueError
+        FKLARRAY_CPU_LEVEL is malformed.
+    """
+    return command_flags(compiler.command, compiler.vector_math)
+
+
+def command_flags(command: Sequence[str], vector_math: bool) -> tuple[str, ...]:
+    """Do what `flags` does, for a compiler that is yet to be tried."""
+    chosen = target().flags
+    if is_zig(command):
+        # Zig spells the levels in its own way, and calls the option for the processor -mcpu.
+        chosen = tuple(
+            "-mcpu=" + flag.removeprefix("-march=").replace("-", "_")
+            for flag in chosen
+            if "x86-64" in flag
+        )
+    defines = ("-DFKLARRAY_VECTOR_MATH=1",) if vector_math else ()
+    return (*_COMMON_FLAGS, *chosen, *defines)
+
+
+def is_zig(command: Sequence[str]) -> bool:
+    """Tell whether a command is Zig's clang."""
+    return "ziglang" in command or Path(command[0]).name == "zig"
+
+
+def compile_library(
+    compiler: Compiler,
+    source: Path,
+    output: Path,
+    include: Sequence[Path],
+    defines: Sequence[str] = (),
+) -> None:
+    """Compile one translation unit to a shared library.
+
+    Parameters
+    ----------
+    compiler : Compiler
+        From `find_compiler`.
+    source, output : Path
+        The C++ file, and the library to write. Nothing is left at `output` on an error.
+    include : sequence of Path
+        Folders of headers.
+    defines : sequence of str
+        ``NAME`` or ``NAME=value``.
+
+    Raises
+    ------
+    CompileError
+        The compiler refused the source.
+    OSError
+        The compiler is gone, or the disk is full.
+    """
+    options = [f"-I{path.absolute()}" for path in include] + [f"-D{text}" for text in defines]
+    run_compiler(compiler.command, compiler.vector_math, source, output, options)
+
+
+def run_compiler(
+    command: Sequence[str],
+    vector_math: bool,
+    source: Path,
+    output: Path,
+    options: Sequence[str] = (),
+    cache: Path | None = None,
+) -> None:
+    """Do what `compile_library` does, for a compiler that is yet to be tried.
+
+    `cache` is where a compiler that needs a cache of its own may keep it; default: beside the
+    output.
+    """
+    output = output.absolute()
+    # The compiler's own temporary files lie there too, so that a killed one leaves nothing.
+    with tempfile.TemporaryDirectory(prefix=".compile-", dir=output.parent) as folder:
+        result = Path(folder) / "library.so"
+        arguments = [
+            *command,
+            *command_flags(command, vector_math),
+            *options,
+            str(source.absolute()),
+            "-o",
+            str(result),
+            *(("-lmvec", "-lm") if vector_math else ("-lm",)),
+        ]
+        status, stderr = _run(arguments, _environment(command, folder, cache or output.parent))
+        if status != 0 or not result.exists():
+            if "No space left on device" in stderr:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(output))
+            if not Path(folder).exists():  # somebody cleared the cache meanwhile
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
+            raise CompileError(arguments, source, status, stderr)
+        result.replace(output)
+
+
+def _environment(command: Sequence[str], folder: str, cache: Path) -> dict[str, str]:
+    environment = {**os.environ, "LC_ALL": "C", "TMPDIR": folder}
+    if is_zig(command):
+        # Zig builds its C++ library once per cache folder; without one it wants a home.
+        environment["ZIG_GLOBAL_CACHE_DIR"] = str(cache / "zig")
+        environment["ZIG_LOCAL_CACHE_DIR"] = str(cache / "zig")
+    return environment
+
+
+def _run(arguments: Sequence[str], environment: dict[str, str]) -> tuple[int, str]:
+    """Run a compiler to its end; its exit status and error text."""
+    with subprocess.Popen(
+        arguments,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=environment,
+        process_group=0,  # a driver's children must die with it
+    ) as process:
+        try:
+            _, stderr = process.communicate()
+        except BaseException:
+            _kill_group(process)
+            raise
+    return process.returncode, stderr.decode("utf-8", "replace")
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE_SECONDS)
+            return
+
+
+def shorten(text: str) -> str:
+    """Keep the beginning and the end of a long error text."""
+    if len(text) <= _MOST_ERROR_TEXT:
+        return text
+    half = _MOST_ERROR_TEXT // 2
+    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"

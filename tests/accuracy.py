@@ -1,0 +1,145 @@
+"""What a result should be, in a wider type, and how far from it a result is, in ulp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mpmath
+import numpy as np
+
+from fklarray_codegen.ops import Op
+from samples import Values
+
+
+def assert_same_bits(got: Values, wanted: Values) -> None:
+    """Assert equal data type, shape and bits; any NaN equals any other."""
+    wanted = np.asarray(wanted)
+    assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
+    if wanted.dtype.kind == "c":
+        assert_same_bits(got.real.copy(), wanted.real.copy())
+        assert_same_bits(got.imag.copy(), wanted.imag.copy())
+        return
+    differs = got != wanted
+    if wanted.dtype.kind == "f":
+        differs = (differs | (np.signbit(got) != np.signbit(wanted))) & ~(
+            np.isnan(got) & np.isnan(wanted)
+        )
+    where = np.argwhere(differs)[:5]
+    assert not differs.any(), [
+        (tuple(map(int, place)), got[tuple(place)], wanted[tuple(place)]) for place in where
+    ]
+
+
+def _floor_divide(x1: Values, x2: Values) -> Values:
+    # Where NumPy has NaN or -1 for an infinity, the standard has what the quotient tends to.
+    quotient = np.floor_divide(x1, x2)
+    if x1.dtype.kind != "f":
+        return quotient
+    return np.where(np.isinf(x1) | np.isinf(x2), x1 / x2, quotient).astype(x1.dtype)
+
+
+def _power(x1: Values, x2: Values) -> Values:
+    if x1.dtype.kind != "i":
+        return np.pow(x1, x2)
+    # NumPy refuses negative exponents; here they are 1 / x1 ** -x2 without its fraction.
+    unit = np.abs(x1) == 1
+    inverse = np.where(unit, np.where(x2 % 2 == 0, 1, x1), 0)
+    return np.where(x2 < 0, inverse, np.pow(x1, np.maximum(x2, 0))).astype(x1.dtype)
+
+
+_NOT_NUMPY: dict[str, Callable[..., Any]] = {
+    "floor_divide": _floor_divide,
+    "pow": _power,
+    # NumPy has no function of its own for these data types.
+    "reciprocal": lambda x: x.dtype.type(1) / x,
+    "log2": lambda x: np.log(x) / np.log(x.dtype.type(2)) if x.dtype.kind == "c" else np.log2(x),
+}
+
+# NumPy's complex versions cancel near zero, or go through 1 + x.
+_COMPLEX_BY_MPMATH = {"log1p": mpmath.log1p, "expm1": mpmath.expm1}
+
+
+def bound(op: Op, dtype: np.dtype[Any]) -> float:
+    """Return the row's bound for a data type."""
+    if dtype.kind in "biu":
+        return 0
+    return op.complex_ulp if dtype.kind == "c" else op.max_ulp
+
+
+def wanted(op: Op, *values: Values) -> Values:
+    """Return NumPy's own result, for operations that must have its bits."""
+    function = _NOT_NUMPY.get(op.name) or getattr(np, op.name)
+    with np.errstate(all="ignore"):
+        return np.asarray(function(*values))
+
+
+def wide(op: Op, *values: Values) -> Values:
+    """Return the result computed with at least eleven more bits."""
+    complex_function = _COMPLEX_BY_MPMATH.get(op.name)
+    if values[0].dtype.kind == "c" and complex_function is not None:
+        return by_mpmath(complex_function, *values)
+    longer = np.clongdouble if values[0].dtype.kind == "c" else np.longdouble
+    return wanted(op, *(value.astype(longer) for value in values))
+
+
+def by_mpmath(function: Callable[..., Any], *values: Values) -> Values:
+    """Apply a function of mpmath with 120 bits; NaN where it has no value."""
+    result = np.empty(values[0].shape, np.clongdouble)
+    with mpmath.workprec(120):
+        for place in np.ndindex(result.shape):
+            point = [mpmath.mpmathify(complex(value[place])) for value in values]
+            exact = mpmath.mpc(function(*point))
+            result[place] = _longdouble(exact.real) + 1j * _longdouble(exact.imag)
+    return result
+
+
+def _longdouble(value: Any) -> np.longdouble:
+    high = np.longdouble(float(value))
+    return high + np.longdouble(float(value - mpmath.mpf(float(value))))
+
+
+def ulp_errors(got: Values, exact: Values) -> Values:
+    """Return each element's error in units in the last place of the exact value.
+
+    Zeros, infinities and NaN must be met exactly; an overflow counts as the next power of two.
+    """
+    info = np.finfo(got.dtype)
+    with np.errstate(all="ignore"):
+        if got.dtype.kind == "c":
+            error = np.abs(got.astype(exact.dtype) - exact) / _unit(np.abs(exact), info)
+            infinite = ~np.isfinite(exact)
+            error[infinite] = np.where(_classes(got) == _classes(exact), 0, np.inf)[infinite]
+            # Beyond the range, what is an infinity and what a NaN is not fixed by the error.
+            error[np.isfinite(exact) & (np.abs(exact) > info.max / 2)] = 0
+            return error
+        limit = np.ldexp(np.longdouble(1), info.maxexp)
+        clipped = np.clip(exact, -limit, limit)
+        error = np.abs(np.clip(got.astype(exact.dtype), -limit, limit) - clipped)
+        error = error / _unit(clipped, info)
+        error[np.isnan(got) & np.isnan(exact)] = 0
+        error[np.isnan(got) != np.isnan(exact)] = np.inf
+        error[np.isinf(exact) & (got != exact)] = np.inf
+        error[(exact == 0) & ((got != 0) | (np.signbit(got) != np.signbit(exact)))] = np.inf
+        return error
+
+
+def _classes(values: Values) -> Values:
+    return np.isnan(values.real) + 2 * np.isnan(values.imag) + 4 * np.isinf(values)
+
+
+def _unit(exact: Values, info: Any) -> Values:
+    exponent = np.frexp(exact.real)[1] - 1
+    exponent = np.clip(exponent, info.minexp, info.maxexp - 1) - info.nmant
+    return np.ldexp(np.longdouble(1), exponent)
+
+
+def assert_within(bound: float, got: Values, exact: Values, *values: Values) -> None:
+    """Assert that no element's error is above a bound; name the worst."""
+    errors = ulp_errors(got, exact)
+    worst = int(np.argmax(np.where(np.isnan(errors), np.inf, errors)))
+    inputs = [value.ravel()[worst] for value in values]
+    assert errors.ravel()[worst] <= bound, (
+        f"{errors.ravel()[worst]} ulp at {inputs}: {got.ravel()[worst]!r} "
+        f"for {exact.ravel()[worst]!r}; {np.sum(~(errors <= bound))} of {errors.size} are off"
+    )

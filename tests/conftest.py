@@ -1,0 +1,65 @@
+"""Devices, the kernel cache, Hypothesis profiles and golden files, for all tests."""
+
+import os
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("default", max_examples=50, deadline=None, derandomize=True)
+settings.register_profile("thorough", max_examples=2000, deadline=None, print_blob=True)
+
+
+def _requested_devices() -> list[str]:
+    names = os.environ.get("FKLARRAY_TEST_DEVICES", "cpu").split(",")
+    return list(dict.fromkeys(name.strip() for name in names))
+
+
+def _available_devices() -> set[str]:
+    import fklarray
+
+    devices = fklarray.__array_namespace_info__().devices()
+    return {str(device).partition(":")[0] for device in devices}
+
+
+def _check_devices(requested: list[str]) -> None:
+    if requested == ["cpu"]:  # always there, and no reason to import anything yet
+        return
+    available = _available_devices()
+    if absent := [name for name in requested if name not in available]:
+        raise pytest.UsageError(
+            f"FKLARRAY_TEST_DEVICES names {absent}, but this machine has {sorted(available)}"
+        )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="rewrite golden files with today's output"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    cache = config.rootpath / ".cache" / "test-kernels"
+    cache.parent.mkdir(exist_ok=True)
+    cache.mkdir(mode=0o700, exist_ok=True)
+    os.environ["FKLARRAY_CACHE_DIR"] = str(cache)
+
+    profile = os.environ.get("FKLARRAY_HYPOTHESIS_PROFILE", "default")
+    if profile not in {"default", "thorough"}:
+        raise pytest.UsageError(f"FKLARRAY_HYPOTHESIS_PROFILE is {profile!r}, not a known profile")
+    settings.load_profile(profile)
+
+    _check_devices(_requested_devices())
+
+
+@pytest.fixture(scope="session", params=_requested_devices())
+def device(request: pytest.FixtureRequest) -> str:
+    """Name each device that the tests run on, in turn."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(scope="session")
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    """Say whether golden files are to be rewritten instead of compared."""
+    update: bool = request.config.getoption("--update-golden")
+    return update
