@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from cases import CASES
 from measure import Call, interleave, spread
 
@@ -95,9 +94,7 @@ def _in_new_process(graph: str, cache: str) -> dict[str, Any]:
     return dict(json.loads(run.stdout))
 
 
-def compile_cost(
-    repeats: int, after_graph: Callable[[str], None] = lambda name: None
-) -> dict[str, Any]:
+def compile_cost(repeats: int, after_graph: Callable[[], None] = lambda: None) -> dict[str, Any]:
     """Measure cold compiles, and what a second process gets from the disk cache.
 
     Every cold compile has a new process and an empty cache folder, so it includes trying the
@@ -126,7 +123,7 @@ def compile_cost(
             "second_process_kernels_compiled": max(run["kernels_compiled"] for run in warm),
             "import_s": spread([run["import_s"] for run in warm]),
         }
-        after_graph(name)
+        after_graph()
     keys = ("compile_s", "first_call_s", "second_process_first_call_s")
     medians = {key: spread([graph[key]["median"] for graph in graphs.values()]) for key in keys}
     return {"graphs": graphs, "median_of_graphs": {k: v["median"] for k, v in medians.items()}}

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
 from cases import Arrays, Case
 
 Call = Callable[[], Any]
@@ -56,7 +55,7 @@ class NumPy(Library):
 
 
 class FklArray(Library):
-    """This library: record, run, and take the values out through DLPack."""
+    """fklarray: record, run, and take the values out through DLPack."""
 
     name = "fklarray"
     distribution = "fklarray"
@@ -94,9 +93,7 @@ class NumExpr(Library):
     distribution = "numexpr"
 
     def __init__(self) -> None:
-        import numexpr
-
-        self._numexpr: Any = numexpr
+        self._numexpr: Any = importlib.import_module("numexpr")
 
     @property
     def threads(self) -> int:
@@ -208,7 +205,9 @@ def installed(*, with_torch_compile: bool) -> tuple[list[Library], list[str]]:
     present: list[Library] = []
     absent: list[str] = []
     kinds: list[type[Library]] = [NumPy, FklArray, NumExpr, Jax, Torch]
-    for kind in [*kinds, TorchCompile] if with_torch_compile else kinds:
+    if with_torch_compile:
+        kinds.append(TorchCompile)
+    for kind in kinds:
         try:
             present.append(kind())
         except ImportError:

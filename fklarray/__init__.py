@@ -1,12 +1,12 @@
 """fklarray: deferred arrays of the array API standard that run as fused kernels."""
 
-from fklarray.array import Array, materialize
-from fklarray.config import config
+from fklarray.array import *
+from fklarray.config import *
 from fklarray.constants import *
 from fklarray.creation import *
 from fklarray.data_type_functions import *
 from fklarray.data_types import *
-from fklarray.device import Device
+from fklarray.device import *
 from fklarray.elementwise import *
 from fklarray.inspection import *
 from fklarray.manipulation import *

@@ -77,7 +77,7 @@ class Array(Operators):
         ValueError
             If the array does not have two dimensions.
         """
-        if self.ndim != 2:  # noqa: PLR2004
+        if self.ndim != 2:
             raise ValueError(f"T needs an array of 2 dimensions, not of shape {self.shape}; use mT")
         return self.mT
 
@@ -90,8 +90,10 @@ class Array(Operators):
         ValueError
             If the array has fewer than two dimensions.
         """
-        if self.ndim < 2:  # noqa: PLR2004
-            raise ValueError(f"mT needs an array of 2 or more dimensions, not of shape {self.shape}")
+        if self.ndim < 2:
+            raise ValueError(
+                f"mT needs an array of 2 or more dimensions, not of shape {self.shape}"
+            )
         *stack, rows, columns = range(self.ndim)
         shape = (*self._shape[:-2], self._shape[-1], self._shape[-2])
         return Array(shape, views.permute(self._state, self.ndim, (*stack, columns, rows)))
@@ -190,7 +192,7 @@ class Array(Operators):
         ValueError
             If another version of the standard is asked for.
         """
-        import fklarray  # noqa: PLC0415 (the package imports this module)
+        import fklarray
 
         versions = ("2021.12", "2022.12", "2023.12", "2024.12", fklarray.__array_api_version__)
         if api_version is not None and api_version not in versions:
@@ -198,7 +200,7 @@ class Array(Operators):
         return fklarray
 
     def __array__(
-        self, dtype: DtypeLike = None, copy: builtins.bool | None = None
+        self, dtype: DtypeLike | None = None, copy: builtins.bool | None = None
     ) -> np.ndarray[Any, Any]:
         """Return a NumPy array.
 
@@ -290,7 +292,7 @@ class Array(Operators):
         self._materialize()
         array = self._numpy()
         array.flags.writeable = False
-        return memoryview(array)
+        return array.data
 
     def to_device(self, device: Device | str, /, *, stream: object = None) -> Array:
         """Return the array on a device.
@@ -338,6 +340,18 @@ def _unpickle(array: np.ndarray[Any, Any]) -> Array:
     return Array(array.shape, copy_of(array, dtype_row(array.dtype), array.shape))
 
 
+def check_array(function: str, value: object) -> None:
+    """Refuse anything but an array of this library.
+
+    Raises
+    ------
+    TypeError
+        Naming the function and the argument's type.
+    """
+    if not isinstance(value, Array):
+        raise TypeError(f"{function} takes arrays of fklarray, not {type(value).__name__}")
+
+
 def materialize(*arrays: Array) -> None:
     """Compute pending arrays now; those of one shape as one kernel that writes them all.
 
@@ -353,8 +367,7 @@ def materialize(*arrays: Array) -> None:
     """
     pending: dict[tuple[int, ...], list[Array]] = {}
     for array in arrays:
-        if not isinstance(array, Array):
-            raise TypeError(f"materialize takes arrays, not {type(array).__name__}")
+        check_array("materialize", array)
         if not is_contiguous(array._state, array._shape):
             pending.setdefault(array._shape, []).append(array)
     for shape, group in pending.items():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 from fklarray_runtime import set_threads, threads
 
-__all__ = ["Config", "config"]
+__all__ = ["config"]
 
 _COMPILE_MODES = ("sync", "off")
 
@@ -25,9 +25,9 @@ def _compile_mode(value: object) -> str:
 def _optional_path(value: object) -> Path | None:
     if value is None or value == "":
         return None
-    if not isinstance(value, (str, os.PathLike)):
-        raise TypeError(f"a path is needed, not {value!r}")
-    return Path(value)
+    if isinstance(value, (str, Path)):
+        return Path(value)
+    raise TypeError(f"a path is needed, not {value!r}")
 
 
 # Setting: what checks a value, and its default.
@@ -92,7 +92,7 @@ class Config:
         return _optional_path(self._get("cache_dir"))
 
     @cache_dir.setter
-    def cache_dir(self, value: str | os.PathLike[str] | None) -> None:
+    def cache_dir(self, value: str | Path | None) -> None:
         self._values["cache_dir"] = _optional_path(value)
 
     @property
@@ -101,7 +101,7 @@ class Config:
         return _optional_path(self._get("fkl_include"))
 
     @fkl_include.setter
-    def fkl_include(self, value: str | os.PathLike[str] | None) -> None:
+    def fkl_include(self, value: str | Path | None) -> None:
         self._values["fkl_include"] = _optional_path(value)
 
     @property
@@ -114,7 +114,7 @@ class Config:
         set_threads(value)
 
     @contextlib.contextmanager
-    def override(self, **settings: object) -> Iterator[Config]:
+    def override(self, **settings: object) -> Generator[Config]:
         """Change settings for the duration of a ``with`` block.
 
         Raises

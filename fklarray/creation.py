@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import operator
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -43,8 +44,8 @@ def _row(dtype: DtypeLike | None, default: DType) -> DType:
 
 
 def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
-    extents = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    result = tuple(int(extent.__index__()) for extent in extents)  # type: ignore[union-attr]
+    extents: Any = shape if isinstance(shape, Sequence) else (shape,)
+    result = tuple(operator.index(extent) for extent in extents)
     if any(extent < 0 for extent in result):
         raise ValueError(f"negative extents in shape {result}")
     return result
@@ -89,22 +90,20 @@ def asarray(
     as_device(device)
     if isinstance(obj, Array):
         return _from_array(obj, dtype, copy)
+    foreign: Any = obj
     if isinstance(obj, np.ndarray):
-        result = Array(obj.shape, state_of_numpy(_writable_or_not(obj), copy))
+        # A subclass (a masked array, a matrix) must not slip its own rules in.
+        plain: np.ndarray[Any, Any] = np.asarray(foreign)
+        result = Array(plain.shape, state_of_numpy(plain, copy))
         return result if dtype is None else _from_array(result, dtype, copy and None)
     if type(obj) in (builtins.bool, int, float, complex):
-        _no_sharing(copy, obj)
+        _no_sharing(copy, foreign)
         return Array((), scalar_state(obj, _row(dtype, scalar_dtype(obj))))
     if hasattr(obj, "__dlpack__") and not isinstance(obj, np.generic):
-        array = from_dlpack(obj, copy=copy)
+        array = from_dlpack(foreign, copy=copy)
         return array if dtype is None else _from_array(array, dtype, copy and None)
-    _no_sharing(copy, obj)
-    return _from_values(obj, dtype)
-
-
-def _writable_or_not(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    # A subclass (a masked array, a matrix) must not slip its own rules in.
-    return np.asarray(array)
+    _no_sharing(copy, foreign)
+    return _from_values(foreign, dtype)
 
 
 def _no_sharing(copy: builtins.bool | None, obj: object) -> None:
@@ -123,8 +122,7 @@ def _from_array(array: Array, dtype: DtypeLike | None, copy: builtins.bool | Non
 
 def _from_values(obj: Any, dtype: DtypeLike | None) -> Array:
     """Convert sequences, NumPy scalars and the buffer protocol."""
-    if isinstance(obj, (list, tuple)):
-        obj = _unwrapped(obj)
+    obj = _unwrapped(obj)
     row = None if dtype is None else dtype_row(dtype)
     values = np.asarray(obj, dtype=None if row is None else NUMPY_DTYPES[row])
     row = row or dtype_row(values.dtype)
@@ -133,7 +131,7 @@ def _from_values(obj: Any, dtype: DtypeLike | None) -> Array:
 
 def _unwrapped(values: Any) -> Any:
     """Replace arrays of this library in nested sequences by what NumPy understands."""
-    if isinstance(values, (list, tuple)):
+    if type(values) in (list, tuple):
         return [_unwrapped(value) for value in values]
     if isinstance(values, Array):
         return values.item() if values.ndim == 0 else np.asarray(values)
@@ -356,7 +354,7 @@ def linspace(
     as_device(device)
     is_complex = isinstance(start, complex) or isinstance(stop, complex)
     row = _row(dtype, DTYPES["complex128" if is_complex else "float64"])
-    values = np.linspace(start, stop, num, endpoint=endpoint, dtype=NUMPY_DTYPES[row])  # type: ignore[call-overload]
+    values = np.linspace(start, stop, num, endpoint=endpoint, dtype=NUMPY_DTYPES[row])
     return _of_numpy(values, row)
 
 
@@ -418,9 +416,9 @@ def tril(x: Array, /, *, k: int = 0) -> Array:
     ValueError
         If `x` has fewer than two dimensions.
     """
-    if x.ndim < 2:  # noqa: PLR2004
+    if x.ndim < 2:
         raise ValueError(f"tril needs matrices, not an array of shape {x.shape}")
-    return _triangle(x, np.tri(*x.shape[-2:], k, dtype=builtins.bool))
+    return _triangle(x, np.tri(x.shape[-2], x.shape[-1], k, dtype=np.bool))
 
 
 def triu(x: Array, /, *, k: int = 0) -> Array:
@@ -431,6 +429,6 @@ def triu(x: Array, /, *, k: int = 0) -> Array:
     ValueError
         If `x` has fewer than two dimensions.
     """
-    if x.ndim < 2:  # noqa: PLR2004
+    if x.ndim < 2:
         raise ValueError(f"triu needs matrices, not an array of shape {x.shape}")
-    return _triangle(x, ~np.tri(*x.shape[-2:], k - 1, dtype=builtins.bool))
+    return _triangle(x, ~np.tri(x.shape[-2], x.shape[-1], k - 1, dtype=np.bool))

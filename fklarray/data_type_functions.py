@@ -74,9 +74,7 @@ def _numpy(type: DtypeLike | Array) -> np.dtype[Any]:
     return type.dtype if isinstance(type, Array) else NUMPY_DTYPES[dtype_row(type)]
 
 
-def isdtype(
-    dtype: DtypeLike, kind: DtypeLike | str | tuple[DtypeLike | str, ...]
-) -> builtins.bool:
+def isdtype(dtype: DtypeLike, kind: DtypeLike | str | tuple[DtypeLike | str, ...]) -> builtins.bool:
     """Return whether a data type is of a kind, is another data type, or is any of several.
 
     Parameters
@@ -92,7 +90,7 @@ def isdtype(
     TypeError, ValueError
         If `dtype` or `kind` is unknown.
     """
-    return np.isdtype(np.dtype(dtype), kind)  # type: ignore[arg-type]
+    return np.isdtype(np.dtype(dtype), kind)
 
 
 def result_type(*arrays_and_dtypes: Array | Number | DtypeLike) -> np.dtype[Any]:
@@ -107,7 +105,7 @@ def result_type(*arrays_and_dtypes: Array | Number | DtypeLike) -> np.dtype[Any]
     """
     if not arrays_and_dtypes:
         raise ValueError("result_type needs at least one array or data type")
-    typed = []
+    typed: list[dtypes.DType] = []
     scalars: list[Number] = []
     for argument in arrays_and_dtypes:
         if isinstance(argument, Array):

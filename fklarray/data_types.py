@@ -47,12 +47,8 @@ float64 = np.dtype(np.float64)
 complex64 = np.dtype(np.complex64)
 complex128 = np.dtype(np.complex128)
 
-NUMPY_DTYPES: dict[DType, np.dtype[Any]] = {
-    dtype: np.dtype(name) for name, dtype in DTYPES.items()
-}
-_FROM_NUMPY: dict[np.dtype[Any], DType] = {
-    numpy: dtype for dtype, numpy in NUMPY_DTYPES.items()
-}
+NUMPY_DTYPES: dict[DType, np.dtype[Any]] = {dtype: np.dtype(name) for name, dtype in DTYPES.items()}
+_FROM_NUMPY: dict[np.dtype[Any], DType] = {numpy: dtype for dtype, numpy in NUMPY_DTYPES.items()}
 
 
 @cache
@@ -68,9 +64,6 @@ def dtype_row(dtype: DtypeLike) -> DType:
     TypeError
         If the data type is unknown or not supported.
     """
-    # None is NumPy's way to say float64; here it is a forgotten argument.
-    if dtype is None:
-        raise TypeError("a data type is needed, not None")
     return _row(np.dtype(dtype))
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from rich.console import Console
@@ -27,7 +27,7 @@ _REPETITIONS = 7
 # Per channel: white balance of the scene, and the exposure correction, in stops.
 _MEAN = np.asarray([0.06, 0.05, 0.04], dtype=np.float32)
 _SCALE = np.asarray([1.10, 1.00, 0.92], dtype=np.float32)
-_EXPOSURE = 2.0**0.6
+_EXPOSURE = 2.0**-0.4
 
 
 def develop(image: Any, mean: Any, scale: Any, maximum: Any, minimum: Any, astype: Any) -> Any:
@@ -59,13 +59,17 @@ def develop(image: Any, mean: Any, scale: Any, maximum: Any, minimum: Any, astyp
 
 def _on_fklarray(image: xp.Array) -> xp.Array:
     mean, scale = xp.asarray(_MEAN), xp.asarray(_SCALE)
-    return develop(image, mean, scale, xp.maximum, xp.minimum, xp.astype)  # type: ignore[no-any-return]
+    result: xp.Array = develop(image, mean, scale, xp.maximum, xp.minimum, xp.astype)
+    return result
 
 
 def _on_numpy(image: _Pixels) -> _Pixels:
-    return develop(  # type: ignore[no-any-return]
-        image, _MEAN, _SCALE, np.maximum, np.minimum, lambda x, dtype: x.astype(dtype)
-    )
+    result: _Pixels = develop(image, _MEAN, _SCALE, np.maximum, np.minimum, _astype)
+    return result
+
+
+def _astype(x: Any, dtype: Any) -> Any:
+    return x.astype(dtype)
 
 
 def load(path: Path | None) -> tuple[str, _Pixels]:
@@ -88,9 +92,10 @@ def load(path: Path | None) -> tuple[str, _Pixels]:
     if path is not None:
         with Image.open(path) as picture:
             return path.name, np.asarray(picture.convert("RGB"))
-    from sklearn.datasets import load_sample_image
+    from sklearn.datasets import load_sample_image  # type: ignore[import-untyped]
 
-    return "scikit-learn's china.jpg", np.asarray(load_sample_image("china.jpg"))
+    pixels: _Pixels = np.asarray(cast("Any", load_sample_image("china.jpg")))
+    return "scikit-learn's china.jpg", pixels
 
 
 def _enlarge(image: _Pixels) -> _Pixels:
@@ -154,8 +159,10 @@ def run(path: Path | None, output: Path) -> int:
     except OSError as error:
         print(f"cannot read the photograph {path}: {error}", file=sys.stderr)
         return 1
-    with console.status("compiling the kernel and measuring ...") if console.is_terminal else (
-        _Quiet()
+    with (
+        console.status("compiling the kernel and measuring ...")
+        if console.is_terminal
+        else (_Quiet())
     ):
         small, developed = _measure(image)
         large, _ = _measure(_enlarge(image))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CPU", "Device", "as_device"]
+__all__ = ["Device"]
 
 
 class Device:

@@ -121,7 +121,9 @@ def evaluate(node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...]) -> li
         strides = contiguous_strides(shape)
         plan = _plan(node, leaves, shape, (strides,) * len(dtypes))
         if plan is None:
-            _evaluate_reference(node, leaves, shape, [Stream(b, b.address, strides) for b in buffers])
+            _evaluate_reference(
+                node, leaves, shape, [Stream(b, b.address, strides) for b in buffers]
+            )
         else:
             _launch(plan, leaves, addresses)
     return [
@@ -183,7 +185,10 @@ def _repeat(leaf: Leaf, dtype: DType, period: Period, row: int) -> Stream:
 
 
 def _plan(
-    node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...], outputs: tuple[tuple[int, ...], ...]
+    node: Node,
+    leaves: tuple[Leaf, ...],
+    shape: tuple[int, ...],
+    outputs: tuple[tuple[int, ...], ...],
 ) -> _Plan | None:
     """Find or make the plan of a launch; None where there is no compiler to make it with."""
     if not config.compiles:

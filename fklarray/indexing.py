@@ -30,7 +30,7 @@ def _items(key: Any, shape: tuple[int, ...]) -> list[_Item] | None:
     IndexError
         If there are too many indices, several ellipses, or an integer is out of bounds.
     """
-    keys = list(key) if isinstance(key, tuple) else [key]
+    keys: list[Any] = [*key] if isinstance(key, tuple) else [key]
     for position, item in enumerate(keys):
         if item is None or item is Ellipsis or isinstance(item, slice):
             continue
@@ -105,9 +105,7 @@ def basic_view(
     if items is None:
         return None
     chosen = [item for item in items if item is not None]
-    result = [
-        1 if item is None else item.stop for item in items if not isinstance(item, int)
-    ]
+    result = [1 if item is None else item.stop for item in items if not isinstance(item, int)]
     new_axes = [
         axis
         for axis, item in enumerate([item for item in items if not isinstance(item, int)])
@@ -122,7 +120,7 @@ def basic_view(
 def numpy_key(key: Any) -> Any:
     """Return a key in which arrays of this library are NumPy arrays."""
     if isinstance(key, tuple):
-        return tuple(numpy_key(item) for item in key)
+        return tuple(map(numpy_key, key))  # pyright: ignore[reportUnknownArgumentType]
     return np.asarray(key) if hasattr(key, "__array_namespace__") else key
 
 
@@ -160,9 +158,7 @@ def assign(array: Array, key: Any, value: Any) -> None:
     _write_through(array, key, target_shape, state_value)
 
 
-def _write_through(
-    array: Array, key: Any, target_shape: tuple[int, ...], value: State
-) -> None:
+def _write_through(array: Array, key: Any, target_shape: tuple[int, ...], value: State) -> None:
     private = array._is_private()
     state = array._state
     memory = stream_of(state).buffer
@@ -181,7 +177,7 @@ def _assign_on_numpy(array: Array, key: Any, value: Any) -> None:
 
 
 def _value_of(value: Any, dtype: DType) -> tuple[State, tuple[int, ...]]:
-    from fklarray.creation import asarray  # noqa: PLC0415 (creation needs arrays, arrays this)
+    from fklarray.creation import asarray
 
     if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
         if isinstance(value, complex) and dtype.kind != "complex":
@@ -197,7 +193,7 @@ def _value_of(value: Any, dtype: DType) -> tuple[State, tuple[int, ...]]:
 
 def _whole_mask(key: Any, shape: tuple[int, ...]) -> State | None:
     """Return the state of a mask over the whole array, or over its first dimensions."""
-    from fklarray.creation import asarray  # noqa: PLC0415 (creation needs arrays, arrays this)
+    from fklarray.creation import asarray
 
     if getattr(getattr(key, "dtype", None), "kind", "") != "b":
         return None
@@ -207,14 +203,13 @@ def _whole_mask(key: Any, shape: tuple[int, ...]) -> State | None:
     return views.expand(mask._state, mask.ndim, range(mask.ndim, len(shape)))
 
 
-def _fit(
-    value: State, shape: tuple[int, ...], target: tuple[int, ...]
-) -> State:
+def _fit(value: State, shape: tuple[int, ...], target: tuple[int, ...]) -> State:
     """Drop leading dimensions of one element beyond the target's, and check the others."""
     extra = len(shape) - len(target)
     kept = shape[max(0, extra) :]
     fits = all(
-        extent in (1, wanted) for extent, wanted in zip(reversed(kept), reversed(target), strict=False)
+        extent in (1, wanted)
+        for extent, wanted in zip(reversed(kept), reversed(target), strict=False)
     )
     if not fits or any(extent != 1 for extent in shape[: max(0, extra)]):
         raise ValueError(f"cannot assign values of shape {shape} to a selection of shape {target}")
@@ -225,7 +220,11 @@ def _fit(
 
 def _selects_all(key: Any, shape: tuple[int, ...]) -> bool:
     items = _items(key, shape)
-    return items is not None and all(
-        isinstance(item, slice) and (item.start, item.stop, item.step) == (0, extent, 1)
-        for item, extent in zip(items, shape, strict=False)
-    ) and len(items) == len(shape)
+    return (
+        items is not None
+        and all(
+            isinstance(item, slice) and (item.start, item.stop, item.step) == (0, extent, 1)
+            for item, extent in zip(items, shape, strict=False)
+        )
+        and len(items) == len(shape)
+    )

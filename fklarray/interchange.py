@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from fklarray.data_types import DTYPES, NUMPY_DTYPES, DType, dtype_row
+from fklarray.data_types import NUMPY_DTYPES, dtype_row
 from fklarray.recording import Memory, State, Stream, stream_of, stream_state, view_state
 from fklarray.reference import view_of
+from fklarray_codegen.dtypes import DTYPES, DType
 from fklarray_runtime import Buffer, allocate, export_capsule, import_capsule, request
 
 __all__ = [
@@ -53,9 +54,7 @@ def is_private(state: State) -> bool:
     place. Reference counts differ between versions of Python, so they are compared with those of
     a state that is known to have one holder.
     """
-    return all(
-        found <= least for found, least in zip(_references(state), _LEAST, strict=True)
-    )
+    return all(found <= least for found, least in zip(_references(state), _LEAST, strict=True))
 
 
 def _least_references() -> tuple[int, ...]:

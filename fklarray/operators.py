@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Number", "Operand", "Operators", "record", "record_where"]
 
-Number: TypeAlias = builtins.bool | int | float | complex
+Number: TypeAlias = bool | int | float | complex
 # What may stand on the other side of an operator.
 Operand: TypeAlias = "Array | Number | np.ndarray[Any, Any] | np.generic"
 
@@ -54,7 +53,17 @@ def record(op: Op, *operands: Operand) -> Array:
         If a Python integer is out of the range of the integer data type it meets.
     """
     converted = [_operand(op, value) for value in operands]
+    if op.name == "pow" and _is_square(*converted):
+        # As exact as a product, and what NumPy does.
+        return record(OPS["square"], *operands[:1])
     return _within_limits(lambda: _recorded(op, converted), converted)
+
+
+def _is_square(base: Array | Number, exponent: Array | Number) -> bool:
+    if not (isinstance(base, Operators) and isinstance(exponent, int | float)):
+        return False
+    dtype = base._state[0].dtype
+    return exponent == 2 and dtype.kind != "bool" and weak_dtype(dtype, exponent) is dtype
 
 
 def record_where(condition: Operand, x1: Operand, x2: Operand) -> Array:
@@ -79,7 +88,7 @@ def record_where(condition: Operand, x1: Operand, x2: Operand) -> Array:
 
 
 def _within_limits(recorded: Callable[[], Array], operands: list[Array | Number]) -> Array:
-    """Record; where the expression has grown too large, compute what is pending and record again."""
+    """Record; an expression that has grown too large starts anew from its operands' values."""
     result = recorded()
     if too_large(result._state):
         for operand in operands:
@@ -89,11 +98,13 @@ def _within_limits(recorded: Callable[[], Array], operands: list[Array | Number]
     return result
 
 
-def _operand(op: Op, value: Operand) -> Array | Number:
-    if isinstance(value, Operators) or type(value) in _NUMBERS:
-        return value  # type: ignore[return-value]
+def _operand(op: Op, value: Any) -> Array | Number:
+    foreign: Any = value
+    if isinstance(value, Operators.array) or type(value) in _NUMBERS:
+        known: Array | Number = foreign
+        return known
     if isinstance(value, (np.ndarray, np.generic)):
-        array = np.asarray(value)
+        array: np.ndarray[Any, Any] = np.asarray(foreign)
         return Operators.array(array.shape, state_of_numpy(array, None))
     if isinstance(value, (int, float, complex)):
         return value
@@ -127,8 +138,8 @@ def _recorded(op: Op, operands: list[Array | Number]) -> Array:
         if op.family != "comparison":
             raise
         array_first = isinstance(operands[0], Operators)
-        number = operands[1] if array_first else operands[0]
-        return Operators.array(shape, compare_out_of_range(op, int(number.real), array_first))  # type: ignore[arg-type]
+        (number,) = [operand for operand in operands if isinstance(operand, int)]
+        return Operators.array(shape, compare_out_of_range(op, number, array_first))
     return Operators.array(shape, combine(op, *states))
 
 
@@ -146,7 +157,7 @@ class _Shortcuts:
         self.op = op
         self._known: dict[Node | tuple[Node, Node], Node] = {}
 
-    def find(self, array: Operators, other: Any, reflected: bool) -> Array | None:
+    def find(self, array: Array, other: Any, reflected: bool) -> Array | None:
         """Return the result, or None where the operation has to be looked at."""
         node, leaves = array._state
         if type(other) is float or type(other) is int:
@@ -157,14 +168,14 @@ class _Shortcuts:
                 return Operators.array(
                     array._shape, (result, scalar + leaves if reflected else leaves + scalar)
                 )
-        elif type(other) is Operators.array and other._shape == array._shape:
+        elif isinstance(other, Operators) and other._shape == array._shape:
             second, more = other._state
             result = self._known.get((node, second))
             if result is not None and not any(map(leaves.__contains__, more)):
-                return Operators.array(array._shape, (result, leaves + more))
+                return Operators.array(array._shape, (result, (*leaves, *more)))
         return None
 
-    def learn(self, array: Operators, other: Any, result: Array) -> None:
+    def learn(self, array: Array, other: Any, result: Array) -> None:
         """Remember the structure of a result, if it is one of the frequent uses."""
         node, leaves = array._state
         if len(self._known) > _MAX_SHORTCUTS:
@@ -174,7 +185,7 @@ class _Shortcuts:
         if type(other) in (int, float):
             if node.dtype.kind == "real" and len(result._state[1]) == len(leaves) + 1:
                 self._known[node] = result._state[0]
-        elif type(other) is Operators.array and other._shape == array._shape:
+        elif isinstance(other, Operators) and other._shape == array._shape:
             second, more = other._state
             if second.dtype is node.dtype and len(result._state[1]) == len(leaves) + len(more):
                 self._known[node, second] = result._state[0]
@@ -190,10 +201,10 @@ def _operator(name: str) -> Any:
     op = OPS[name]
     shortcuts = _Shortcuts(op)
 
-    def forward(self: Array, other: Operand, /) -> Array:
+    def forward(self: Array, other: Any, /) -> Any:
         result = shortcuts.find(self, other, False)
         if result is None:
-            if not isinstance(other, _OPERANDS):
+            if not _is_operand(other):
                 return NotImplemented
             result = record(op, self, other)
             shortcuts.learn(self, other, result)
@@ -207,10 +218,10 @@ def _reflected(name: str) -> Any:
     op = OPS[name]
     shortcuts = _Shortcuts(op)
 
-    def reflected(self: Array, other: Operand, /) -> Array:
+    def reflected(self: Array, other: Any, /) -> Any:
         result = shortcuts.find(self, other, True)
         if result is None:
-            if not isinstance(other, _OPERANDS):
+            if not _is_operand(other):
                 return NotImplemented
             result = record(op, other, self)
             shortcuts.learn(self, other, result)
@@ -223,8 +234,8 @@ def _reflected(name: str) -> Any:
 def _inplace(name: str) -> Any:
     op = OPS[name]
 
-    def inplace(self: Array, other: Operand, /) -> Array:
-        if not isinstance(other, _OPERANDS):
+    def inplace(self: Array, other: Any, /) -> Any:
+        if not _is_operand(other):
             return NotImplemented
         result = record(op, self, other)
         if result.dtype != self.dtype:
@@ -315,19 +326,7 @@ class Operators:
     __ge__ = _operator("greater_equal")
     __eq__ = _operator("equal")
     __ne__ = _operator("not_equal")
-    _pow, __rpow__, _ipow = _operators("pow")
-
-    def __pow__(self, other: Operand, /) -> Array:
-        """x1 to the power x2; a square is a product, as exact as one."""
-        return record(OPS["square"], self) if _is_two(self, other) else self._pow(other)
-
-    def __ipow__(self, other: Operand, /) -> Array:
-        """Raise to a power in place."""
-        return self._inplace_square() if _is_two(self, other) else self._ipow(other)
-
-    def _inplace_square(self) -> Array:
-        self._state = record(OPS["square"], self)._state
-        return self
+    __pow__, __rpow__, __ipow__ = _operators("pow")
 
     def __matmul__(self, other: object, /) -> Array:
         """Matrix product.
@@ -342,17 +341,9 @@ class Operators:
     __rmatmul__ = __imatmul__ = __matmul__
 
 
-
-_NUMBERS = (builtins.bool, int, float, complex)
+_NUMBERS = (bool, int, float, complex)
 _OPERANDS = (Operators, int, float, complex, np.ndarray, np.generic)
 
 
-def _is_two(base: Array, exponent: object) -> builtins.bool:
-    return (
-        type(exponent) in (int, float)
-        and exponent == 2  # noqa: PLR2004
-        and (base.dtype.kind in "fc" or type(exponent) is int)
-        and base.dtype.kind != "b"
-    )
-
-
+def _is_operand(value: object) -> bool:
+    return isinstance(value, _OPERANDS)

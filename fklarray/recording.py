@@ -6,8 +6,9 @@ the operands' leaves, the same leaf once, and looks the structure up; it touches
 
 from __future__ import annotations
 
+import math
 from functools import cache
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from fklarray_codegen.dtypes import DTYPES, DType, promote
 from fklarray_codegen.graph import (
@@ -62,6 +63,10 @@ class Memory(Protocol):
     @property
     def shared(self) -> bool:
         """Whether somebody outside this library refers to the block."""
+        ...
+
+    def view(self) -> Any:
+        """Return the bytes as an object with the buffer protocol, which keeps them alive."""
         ...
 
 
@@ -167,9 +172,8 @@ def _represent(value: complex, dtype: DType) -> complex:
 
 def _round_to_float32(number: float) -> float:
     # Half a unit beyond the largest finite value is where rounding reaches infinity.
-    if number != number or abs(number) >= _FLOAT32_MAX * (1 + 2.0**-25):
-        return number * float("inf")
-    return _FLOAT32_MAX if number > 0 else -_FLOAT32_MAX
+    limit = math.inf if abs(number) >= _FLOAT32_MAX * (1 + 2.0**-25) else _FLOAT32_MAX
+    return math.copysign(limit, number)
 
 
 def weak_dtype(dtype: DType, value: complex) -> DType:

@@ -37,15 +37,13 @@ def view_of(stream: Stream, dtype: DType, shape: tuple[int, ...]) -> _Array:
     return np.ndarray(
         shape,
         NUMPY_DTYPES[dtype],
-        stream.buffer.view(),  # type: ignore[arg-type]
+        stream.buffer.view(),
         stream.value - stream.buffer.address,
         tuple(stride * dtype.itemsize for stride in strides),
     )
 
 
-def evaluate_on_numpy(
-    root: Node, leaves: Sequence[Leaf], shape: tuple[int, ...]
-) -> list[_Array]:
+def evaluate_on_numpy(root: Node, leaves: Sequence[Leaf], shape: tuple[int, ...]) -> list[_Array]:
     """Return the results of an expression (one, or those of an ``"outputs"`` node)."""
     steps = linearise(root)
     values: list[_Array] = []
@@ -70,10 +68,11 @@ def _value(
         return np.asarray(leaf.value, dtype=dtype)
     operands = [values[operand] for operand in step.operands]
     if isinstance(step.node.op, str):  # a cast
-        operand = operands[0]
+        operand: Any = operands[0]
         if operand.dtype.kind == "c" and dtype.kind not in "cb":
             operand = operand.real
-        return operand.astype(dtype)
+        converted: _Array = operand.astype(dtype)
+        return converted
     return np.asarray(_function(step.node.op.name)(*operands)).astype(dtype, copy=False)
 
 

@@ -22,7 +22,9 @@ def _unavailable(name: str) -> _Unavailable:
         raise NotImplementedError(f"fklarray.{name} is not implemented yet")
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Not there yet.\n\nRaises\n------\nNotImplementedError\n    Always ({name})."
+    function.__doc__ = (
+        f"Not there yet.\n\nRaises\n------\nNotImplementedError\n    Always ({name})."
+    )
     return function
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fklarray.recording import State, Stream
+from fklarray.recording import Leaf, State, Stream
 from fklarray_codegen.layout import reshape_strides
 
 __all__ = ["expand", "flip", "index", "permute", "reshape"]
@@ -19,7 +19,7 @@ _Change = Callable[[int, tuple[int, ...], int], tuple[int, tuple[int, ...]]]
 
 def _on_streams(state: State, ndim: int, change: _Change) -> State:
     node, leaves = state
-    changed = []
+    changed: list[Leaf] = []
     for leaf, leaf_node in zip(leaves, node.leaves, strict=True):
         if isinstance(leaf, Stream):
             strides = (0,) * (ndim - len(leaf.strides)) + leaf.strides
@@ -100,7 +100,7 @@ def reshape(state: State, shape: tuple[int, ...], target: tuple[int, ...]) -> St
         None when a stream's elements cannot be walked in the new shape without a copy.
     """
     node, leaves = state
-    changed = []
+    changed: list[Leaf] = []
     for leaf in leaves:
         if isinstance(leaf, Stream):
             full = (0,) * (len(shape) - len(leaf.strides)) + leaf.strides

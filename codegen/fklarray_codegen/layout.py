@@ -72,7 +72,8 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     ValueError
         With the shapes in the text, if two of them do not fit.
     """
-    result = list(max(shapes, key=len))
+    ndim = max(len(shape) for shape in shapes)
+    result = [1] * ndim
     for shape in shapes:
         offset = len(result) - len(shape)
         for axis, extent in enumerate(shape):
@@ -162,9 +163,11 @@ def layout(
     periods: tuple[Period, ...] = ((0, 0),) * len(moves)
     if len(extents) > 1 and extents[-1] < _SHORT_ROW:
         extents, moves, periods = _lengthen_rows(extents, moves, len(streams))
-    if any(period for period, _ in periods):
-        extents, moves, last = _cut_rows(extents, moves, periods, ROW)
-    elif len(extents) == 1 or (math.prod(extents[:-1]) < _SHORT_ROW and extents[-1] > 8 * ROW):
+    if (
+        any(period for period, _ in periods)
+        or len(extents) == 1
+        or (math.prod(extents[:-1]) < _SHORT_ROW and extents[-1] > 8 * ROW)
+    ):
         extents, moves, last = _cut_rows(extents, moves, periods, ROW)
     if extents[-2] > _MAX_THREADS or math.prod(extents[:-2]) > _MAX_THREADS:
         raise ValueError(f"an array of shape {shape} has too many rows for one kernel")

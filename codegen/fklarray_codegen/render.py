@@ -79,9 +79,7 @@ class Program:
         inner = self._leaf_classes()
         for leaf, node in enumerate(self.leaves):
             formats.append(
-                _stream_format(self.rank, inner[leaf])
-                if node.op == "stream"
-                else node.dtype.format
+                _stream_format(self.rank, inner[leaf]) if node.op == "stream" else node.dtype.format
             )
         outputs = self.inner[len(self.inner) - len(self.results) :]
         return (*formats, *(_stream_format(self.rank, kind) for kind in outputs))
@@ -106,7 +104,7 @@ def compose(root: Node, rank: int, inner: Sequence[Inner]) -> Program:
         As in `Program`.
     """
     steps = linearise(root)
-    results = (len(steps) - 1,)
+    results: tuple[int, ...] = (len(steps) - 1,)
     if root.op == "outputs":
         results = steps.pop().operands
     first = next((i for i, step in enumerate(steps) if step.node.op == "stream"), 0)
@@ -195,7 +193,9 @@ class _Text:
     def _load(self, register: int, step: Instruction, name: str, types: str) -> None:
         scalar = step.node.op == "scalar"
         if register == 0:
-            read = f"ScalarRead<{types}, {self.program.rank}>" if scalar else f"StridedRead<{types}>"
+            read = (
+                f"ScalarRead<{types}, {self.program.rank}>" if scalar else f"StridedRead<{types}>"
+            )
             self._operation("r0", read, f"{{{name}, space}}")
             return
         kind = "LoadScalar" if scalar else "LoadStrided"
@@ -209,9 +209,7 @@ class _Text:
         functor = step.node.op.functor if isinstance(step.node.op, Op) else ""
         if step.node.op == CAST:
             functor = f"Cast<{step.node.dtype.cpp}>"
-        slots = ", ".join(
-            str(self.slots[operand]) for operand in (register, *step.operands)
-        )
+        slots = ", ".join(str(self.slots[operand]) for operand in (register, *step.operands))
         self._operation(
             f"r{register}", f"Apply<{functor}, R{register - 1}::OutputType, {slots}>", ""
         )
@@ -232,11 +230,10 @@ class _Text:
             )
 
     def _includes(self) -> list[str]:
-        families = {
-            "cast" if step.node.op == CAST else step.node.op.family
-            for step in self.program.steps
-            if step.node.op == CAST or isinstance(step.node.op, Op)
-        }
+        ops = {step.node.op for step in self.program.steps}
+        families = {op.family for op in ops if isinstance(op, Op)}
+        if CAST in ops:
+            families.add("cast")
         headers = ["fused_kernel/fused_kernel.h"]
         if any(dtype.kind == "complex" for dtype in self._dtypes()):
             headers.append("fklarray/complex.h")

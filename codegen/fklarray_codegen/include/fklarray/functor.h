@@ -163,8 +163,7 @@ FK_HOST_DEVICE_STATIC Like<V, T> widen(V value) {
 template <typename T, typename V>
 FK_HOST_DEVICE_STATIC Like<V, T> narrow(V value) {
     if constexpr (2 * sizeof(T) < sizeof(Element<V>)) {
-        return narrow<T>(
-            convert<typename IntegerOf<sizeof(Element<V>) / 2>::unsigned_type>(value));
+        return narrow<T>(convert<typename IntegerOf<sizeof(Element<V>) / 2>::unsigned_type>(value));
     } else {
         return convert<T>(value);
     }
@@ -266,6 +265,10 @@ FK_HOST_STATIC Pack<T, Lanes> pack_of(const Value& value) {
     }
     return pack;
 }
+#else
+// Scalars have no halves: only named, in branches that are never taken.
+template <typename Function, typename V, typename... Vs>
+V halved(V x, Vs... rest);
 #endif
 
 template <typename Name, typename T, int Lanes, typename... Packs>

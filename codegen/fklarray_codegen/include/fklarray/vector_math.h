@@ -29,12 +29,8 @@ using NativeDoubles = Vector<double, vector_bytes / sizeof(double)>;
     extern "C" NativeFloats FKLARRAY_LIBMVEC_32(vv, name)(NativeFloats, NativeFloats);             \
     extern "C" NativeDoubles FKLARRAY_LIBMVEC_64(vv, name)(NativeDoubles, NativeDoubles);
 #define FKLARRAY_NATIVE_1(name)                                                                    \
-    FK_HOST_STATIC NativeFloats native(NativeFloats x) {                                           \
-        return FKLARRAY_LIBMVEC_32(v, name)(x);                                                    \
-    }                                                                                              \
-    FK_HOST_STATIC NativeDoubles native(NativeDoubles x) {                                         \
-        return FKLARRAY_LIBMVEC_64(v, name)(x);                                                    \
-    }
+    FK_HOST_STATIC NativeFloats native(NativeFloats x) { return FKLARRAY_LIBMVEC_32(v, name)(x); } \
+    FK_HOST_STATIC NativeDoubles native(NativeDoubles x) { return FKLARRAY_LIBMVEC_64(v, name)(x); }
 #define FKLARRAY_NATIVE_2(name)                                                                    \
     FK_HOST_STATIC NativeFloats native(NativeFloats x, NativeFloats y) {                           \
         return FKLARRAY_LIBMVEC_32(vv, name)(x, y);                                                \

@@ -135,9 +135,7 @@ struct Sign : VectorFunctor {
 };
 
 #if !defined(__CUDACC__) && defined(__SSE2__)
-FK_HOST_STATIC Vector<float, 4> square_root(Vector<float, 4> x) {
-    return __builtin_ia32_sqrtps(x);
-}
+FK_HOST_STATIC Vector<float, 4> square_root(Vector<float, 4> x) { return __builtin_ia32_sqrtps(x); }
 FK_HOST_STATIC Vector<double, 2> square_root(Vector<double, 2> x) {
     return __builtin_ia32_sqrtpd(x);
 }
@@ -150,12 +148,8 @@ FK_HOST_STATIC Vector<double, 4> square_root(Vector<double, 4> x) {
     return __builtin_ia32_sqrtpd256(x);
 }
 #endif
-FK_HOST_DEVICE_STATIC float square_root(float x) {
-    return __builtin_sqrtf(x);
-}
-FK_HOST_DEVICE_STATIC double square_root(double x) {
-    return __builtin_sqrt(x);
-}
+FK_HOST_DEVICE_STATIC float square_root(float x) { return __builtin_sqrtf(x); }
+FK_HOST_DEVICE_STATIC double square_root(double x) { return __builtin_sqrt(x); }
 template <typename V>
 FK_HOST_DEVICE_STATIC V square_root(V x) {
     V root;

@@ -24,7 +24,7 @@ struct Cast : ComponentFunctor {
         }
     }
 
-  private:
+private:
     template <typename V>
     FK_HOST_DEVICE_STATIC auto is_true(V value) {
         if constexpr (is_complex<V>) {

@@ -91,19 +91,18 @@ struct Logaddexp : VectorFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x, V y) {
         using Wide = Like<V, double>;
-#if !defined(__CUDACC__)
         if constexpr (!is_scalar<V> && sizeof(Wide) > vector_bytes) {
             return halved<Logaddexp>(x, y);
-        } else
-#endif
-        {
+        } else {
             const Wide a = convert<double>(x);
             const Wide b = convert<double>(y);
             const Wide greater = select(a > b, a, b);
             // An infinite difference adds nothing; equal infinities have none.
             const Wide distance = select(a == b, Wide{}, static_cast<Wide>(-absolute(a - b)));
             const Wide exponential = elementary<library::exp>(distance);
-            return convert<Element<V>>(greater + elementary<library::log1p>(exponential));
+            const Wide sum = greater + elementary<library::log1p>(exponential);
+            // Of two NaNs a sum takes either one: here the operands' only.
+            return convert<Element<V>>(select(distance == distance, sum, static_cast<Wide>(a + b)));
         }
     }
 };

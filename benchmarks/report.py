@@ -1,0 +1,281 @@
+"""What ran where, and the results as JSON and as Markdown."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from cases import ELEMENTS
+from libraries import Library
+
+COPY = "np.copyto"
+OURS = "fklarray"
+# Case: times as fast as NumPy at least, and times np.copyto at most, at the largest size.
+AIMS: dict[str, tuple[float, float | None]] = {
+    "six_ops": (8, 1.4),
+    "exp_sin": (6, None),
+    "row": (5, None),
+}
+COMPILE_AIM_S = 0.6
+HOST_AIM_US = 20
+
+
+def _read(path: str) -> str | None:
+    try:
+        return Path(path).read_text("utf-8").strip()
+    except OSError:
+        return None
+
+
+def _cpu_model() -> str:
+    found = re.search(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo") or "", re.MULTILINE)
+    return found[1] if found else platform.machine()
+
+
+def _commit() -> str | None:
+    folder = Path(__file__).parent
+    # The clone may belong to another user.
+    git = ["git", "-c", f"safe.directory={folder.parent.resolve()}", "-C", str(folder)]
+    try:
+        head = subprocess.run(
+            [*git, "rev-parse", "--verify", "HEAD"], capture_output=True, text=True, check=True
+        )
+        changes = subprocess.run(
+            [*git, "status", "--porcelain", "--untracked-files=no"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return head.stdout.strip() + (" with changes" if changes.stdout.strip() else "")
+
+
+def _compiler() -> str:
+    from fklarray.evaluation import kernel_cache
+    from fklarray_runtime import find_compiler
+
+    compiler = find_compiler(kernel_cache().directory)
+    # Names and options, no folders.
+    command = " ".join(Path(part).name for part in compiler.command)
+    return f"{command} ({compiler.kind} {compiler.version})"
+
+
+def machine(libraries: list[Library]) -> dict[str, Any]:
+    """Describe the machine and the versions, without any path of it."""
+    return {
+        "cpu": _cpu_model(),
+        "cores": len(os.sched_getaffinity(0)),
+        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "system": f"{platform.system()} {platform.release()}",
+        "load_average_before": [round(load, 2) for load in os.getloadavg()],
+        "python": platform.python_version(),
+        "compiler": _compiler(),
+        "fklarray_commit": _commit(),
+        "versions": {library.name: library.version for library in libraries},
+        "threads": {library.name: library.threads for library in libraries},
+    }
+
+
+def write(results: dict[str, Any], stem: Path) -> tuple[Path, Path]:
+    """Write the results beside each other.
+
+    Parameters
+    ----------
+    results : dict
+        What `run.py` measured.
+    stem : Path
+        Path of both files, without a suffix.
+
+    Returns
+    -------
+    Path, Path
+        The JSON and the Markdown file.
+    """
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(results, indent=1)
+    # Lists of numbers on one line.
+    text = re.sub(r"\[\s+[^\[\]{}\"]+\s\]", lambda found: " ".join(found[0].split()), text)
+    as_json, as_markdown = stem.with_name(f"{stem.name}.json"), stem.with_name(f"{stem.name}.md")
+    as_json.write_text(text + "\n", "utf-8")
+    as_markdown.write_text(markdown(results), "utf-8")
+    return as_json, as_markdown
+
+
+def _table(head: list[str], rows: list[list[str]]) -> list[str]:
+    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
+    return [*(f"| {' | '.join(line)} |" for line in lines), ""]
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """Render the results as Markdown."""
+    lines = [f"# Benchmarks on the {results['device'].upper()}, {results['date']}", ""]
+    if results["quick"]:
+        lines += ["A quick run, to see that everything works: not for comparison.", ""]
+    if results["errors"]:
+        lines += ["**Errors**", "", *(f"- {error}" for error in results["errors"]), ""]
+    lines += _machine_lines(results)
+    lines += _aim_lines(results)
+    lines += _summary_lines(results["cases"])
+    lines += _host_lines(results["host"])
+    lines += _compile_lines(results["compile"])
+    lines += ["## All candidates", ""]
+    lines += [
+        "Best and median of the rounds in microseconds; ratios are of the best. The first call "
+        "includes compiling where the library does; fklarray compiles once for all sizes.",
+        "",
+    ]
+    for name in dict.fromkeys(case["case"] for case in results["cases"]):
+        lines += _case_lines([case for case in results["cases"] if case["case"] == name])
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _machine_lines(results: dict[str, Any]) -> list[str]:
+    about = results["machine"]
+    loads = (*about["load_average_before"], *results["load_average_after"])
+    rows = [
+        ["CPU", f"{about['cpu']}, {about['cores']} cores"],
+        ["Frequency governor", about["governor"] or "not readable"],
+        [
+            "Load average over 1, 5, 15 minutes",
+            "before {}, {}, {}, after {}, {}, {}".format(*loads),
+        ],
+        ["System", f"{about['system']}, Python {about['python']}"],
+        ["Compiler", about["compiler"]],
+        ["fklarray commit", str(about["fklarray_commit"])],
+        *(
+            [name, f"{version}, threads: {about['threads'][name]}"]
+            for name, version in about["versions"].items()
+        ),
+        ["Absent", ", ".join(results["absent"]) or "none"],
+        ["Not asked for", ", ".join(results["left_out"]) or "nothing"],
+    ]
+    return [
+        *(line.replace("---:", "---") for line in _table(["", ""], rows)),
+        f"{results['rounds']} rounds; the candidates take turns within each. "
+        f"{COPY} copies as many bytes as the result has.",
+        "",
+    ]
+
+
+def _verdict(fulfilled: bool) -> str:
+    return "yes" if fulfilled else "**no**"
+
+
+def _aim_lines(results: dict[str, Any]) -> list[str]:
+    rows = []
+    for case in results["cases"]:
+        ours = case["candidates"].get(OURS)
+        if case["elements"] != ELEMENTS[-1] or case["case"] not in AIMS or ours is None:
+            continue
+        times, copies = AIMS[case["case"]]
+        found = ours["times_as_fast_as_numpy"]
+        where = f"{case['case']}, {ELEMENTS[-1]:,} elements"
+        rows.append([f"{where}: as fast as NumPy", f">= {times:g}", f"{found:.2f}"])
+        rows[-1].append(_verdict(found >= times))
+        if copies is not None:
+            found = ours["times_copyto"]
+            rows.append([f"{where}: times {COPY}", f"<= {copies:g}", f"{found:.2f}"])
+            rows[-1].append(_verdict(found <= copies))
+    seconds = results["compile"]["median_of_graphs"]["compile_s"]
+    rows.append(["cold compile, seconds", f"<= {COMPILE_AIM_S}", f"{seconds:.2f}"])
+    rows[-1].append(_verdict(seconds <= COMPILE_AIM_S))
+    host = results["host"]["steps"]["record + flush"]["best_us"]
+    rows.append(["record and flush six operations, us", f"<= {HOST_AIM_US}", f"{host:.1f}"])
+    rows[-1].append(_verdict(host <= HOST_AIM_US))
+    return ["## Aims", "", *_table(["Aim", "Wanted", "Measured", "Reached"], rows)]
+
+
+def _summary_lines(cases: list[dict[str, Any]]) -> list[str]:
+    rows = []
+    for case in cases:
+        ours = case["candidates"].get(OURS)
+        if ours is None:
+            continue
+        others = {
+            name: timing["best_us"]
+            for name, timing in case["candidates"].items()
+            if name not in (OURS, COPY)
+        }
+        rival = min(others, key=others.__getitem__)
+        rows.append(
+            [
+                case["case"],
+                f"{case['elements']:,}",
+                _number(ours["best_us"]),
+                f"{ours['times_as_fast_as_numpy']:.2f}",
+                f"{ours['times_copyto']:.2f}",
+                f"{others[rival] / ours['best_us']:.2f} ({rival})",
+            ]
+        )
+    head = [
+        "Case",
+        "Elements",
+        "Best, us",
+        "NumPy / fklarray",
+        f"fklarray / {COPY}",
+        "Best other / fklarray",
+    ]
+    return ["## fklarray", "", *_table(head, rows)]
+
+
+def _host_lines(host: dict[str, Any]) -> list[str]:
+    lines = [f"## Host cost: six operations on {host['elements']} float32", ""]
+    for kind, title in (("steps", "Call"), ("parts", "Internal call on its own")):
+        rows = [
+            [name, _number(timing["best_us"]), _number(timing["median_us"])]
+            for name, timing in host[kind].items()
+        ]
+        lines += _table([title, "Best, us", "Median, us"], rows)
+    return lines
+
+
+def _compile_lines(cost: dict[str, Any]) -> list[str]:
+    rows = []
+    for name, graph in cost["graphs"].items():
+        every = ", ".join(f"{seconds:.2f}" for seconds in graph["compile_s"]["all"])
+        rows.append(
+            [
+                name,
+                f"{graph['compile_s']['median']:.2f} ({every})",
+                f"{graph['first_call_s']['median']:.2f}",
+                f"{graph['second_process_first_call_s']['median']:.4f}",
+                str(graph["second_process_kernels_compiled"]),
+            ]
+        )
+    head = ["Graph", "Compile: median (all), s", "First call, s"]
+    head += ["First call of a second process, s", "Kernels it compiled"]
+    return ["## Cold compile: new process, empty cache", "", *_table(head, rows)]
+
+
+def _case_lines(sizes: list[dict[str, Any]]) -> list[str]:
+    rows = []
+    for case in sizes:
+        for name, timing in case["candidates"].items():
+            first = timing.get("first_call_us")
+            rows.append(
+                [
+                    name,
+                    f"{case['elements']:,}",
+                    _number(first),
+                    _number(timing["best_us"]),
+                    _number(timing["median_us"]),
+                    f"{timing['times_as_fast_as_numpy']:.2f}",
+                    f"{timing['times_copyto']:.2f}",
+                ]
+            )
+        rows += [[name, f"{case['elements']:,}", why] + [""] * 4 for name, why in case["failed"]]
+    head = ["Candidate", "Elements", "First call, us", "Best, us", "Median, us"]
+    head += ["NumPy / this", f"this / {COPY}"]
+    return [f"### {sizes[0]['case']}", "", sizes[0]["formula"], "", *_table(head, rows)]
