@@ -29,8 +29,10 @@ from fklarray_codegen.layout import Layout, Period, contiguous_strides, layout
 from fklarray_codegen.render import Program, compose
 from fklarray_runtime import (
     BinaryCache,
+    CompileError,
     CompilerNotFound,
     Kernel,
+    LoadError,
     allocate,
     compile_library,
     find_compiler,
@@ -51,6 +53,8 @@ __all__ = [
 
 # Increased when the meaning of the parameter block changes.
 _ABI = "1"
+# The public library needs a newer standard than our headers, and throws.
+_PUBLIC_LIBRARY_OPTIONS = ("-std=c++20", "-fexceptions", "-frtti")
 _MAX_PLANS = 4096
 _MAX_KERNELS = 1024
 
@@ -277,40 +281,58 @@ def _build(program: Program) -> Kernel | None:
         return None
     source = program.source()
     include = include_folders()
+    options = _PUBLIC_LIBRARY_OPTIONS if config.fkl_include else ()
     digest = key(
         {
             "abi": _ABI,
             "source": source,
             "headers": _header_digest(include),
             "compiler": f"{compiler.command} {compiler.fingerprint} {compiler.version}",
-            "flags": " ".join(flags(compiler)),
+            "flags": " ".join((*flags(compiler), *options)),
         }
     )
-    compiled = False
-    path = store.load(digest)
-    if path is None:
-        began = time.perf_counter()
 
-        def write(output: Path) -> None:
-            unit = output.with_suffix(".cpp")
+    def write(output: Path) -> None:
+        unit = output.with_suffix(".cpp")
+        try:
             unit.write_text(source)
-            try:
-                compile_library(compiler, unit, output, include)
-            finally:
-                unit.unlink(missing_ok=True)
+            compile_library(compiler, unit, output, include, options)
+        except CompileError:
+            raise  # it names the unit, which stays
+        except BaseException:
+            unit.unlink(missing_ok=True)
+            raise
+        unit.unlink()
 
-        path, compiled = store.build(digest, write)
+    began = time.perf_counter()
+    for last in (False, True):
+        path = store.load(digest)
+        compiled = path is None
+        if path is None:
+            path, compiled = store.build(digest, write)
+        try:
+            kernel = Kernel(path, *_packer(program))
+            break
+        except LoadError:
+            # Another process may have cleared the cache in between.
+            if last:
+                raise
+    if compiled:
         compile_seconds.append(time.perf_counter() - began)
+    with _lock:
+        COUNTERS["kernels_compiled" if compiled else "kernels_from_disk"] += 1
+    return kernel
+
+
+def _packer(program: Program) -> tuple[str, list[int]]:
+    """Return the format of the parameter block and the offset of each structure in it."""
     packer = "@"
     offsets: list[int] = []
     for item in program.parameter_formats:
         # The empty repeat count aligns the block's end as the next structure's first field is.
         offsets.append(struct.calcsize(f"{packer}0{item.lstrip('0123456789')[0]}"))
         packer += item
-    kernel = Kernel(path, packer, offsets)
-    with _lock:
-        COUNTERS["kernels_compiled" if compiled else "kernels_from_disk"] += 1
-    return kernel
+    return packer, offsets
 
 
 @cache

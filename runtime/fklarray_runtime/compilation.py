@@ -30,6 +30,8 @@ _COMMON_FLAGS = (
     "-fno-rtti",
     "-fopenmp-simd",
 )
+# gcc leaves larger structures in memory; a kernel's values must live in registers (20 times).
+_GCC_FLAGS = ("--param", "sra-max-scalarization-size-Ospeed=8192")
 _MOST_ERROR_TEXT = 8000
 _GRACE_SECONDS = 2.0
 
@@ -94,7 +96,11 @@ def flags(compiler: Compiler) -> tuple[str, ...]:
     ValueError
         FKLARRAY_CPU_LEVEL is malformed.
     """
-    return command_flags(compiler.command, compiler.vector_math)
+    return (*command_flags(compiler.command, compiler.vector_math), *_kind_flags(compiler))
+
+
+def _kind_flags(compiler: Compiler) -> tuple[str, ...]:
+    return _GCC_FLAGS if compiler.kind == "gcc" else ()
 
 
 def command_flags(command: Sequence[str], vector_math: bool) -> tuple[str, ...]:
@@ -121,7 +127,7 @@ def compile_library(
     source: Path,
     output: Path,
     include: Sequence[Path],
-    defines: Sequence[str] = (),
+    options: Sequence[str] = (),
 ) -> None:
     """Compile one translation unit to a shared library.
 
@@ -133,8 +139,8 @@ def compile_library(
         The C++ file, and the library to write. Nothing is left at `output` on an error.
     include : sequence of Path
         Folders of headers.
-    defines : sequence of str
-        ``NAME`` or ``NAME=value``.
+    options : sequence of str
+        Further options, which win over the usual ones.
 
     Raises
     ------
@@ -143,8 +149,12 @@ def compile_library(
     OSError
         The compiler is gone, or the disk is full.
     """
-    options = [f"-I{path.absolute()}" for path in include] + [f"-D{text}" for text in defines]
-    run_compiler(compiler.command, compiler.vector_math, source, output, options)
+    all_options = [
+        *_kind_flags(compiler),
+        *[f"-I{path.absolute()}" for path in include],
+        *options,
+    ]
+    run_compiler(compiler.command, compiler.vector_math, source, output, all_options)
 
 
 def run_compiler(

@@ -17,11 +17,12 @@ namespace fklarray {
 
 // A stream around the host's executor where the library has such a constructor (the public FKL
 // has none on the CPU, and runs in the calling thread).
-inline fk::Stream open_stream(void* stream) {
-    if constexpr (std::is_constructible_v<fk::Stream, void*>) {
-        return fk::Stream(stream);
+template <typename Stream = fk::Stream>
+Stream open_stream([[maybe_unused]] void* stream) {
+    if constexpr (std::is_constructible_v<Stream, void*>) {
+        return Stream(stream);
     } else {
-        return fk::Stream();
+        return Stream();
     }
 }
 

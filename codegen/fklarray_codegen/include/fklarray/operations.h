@@ -10,34 +10,52 @@
 
 namespace fklarray {
 
+// The library's DECLARE_ macros name it without its namespace.
+using fk::Point;
+
+// The register file. Its constructor names itself, so that nothing converts to it by chance: with
+// a plain tuple of one element the public library's operator| is ambiguous.
+template <typename... Packs>
+struct Registers : fk::Tuple<Packs...> {
+    static constexpr std::size_t size = sizeof...(Packs);
+    FK_HOST_DEVICE_CNST Registers() {}
+    FK_HOST_DEVICE_CNST explicit Registers(std::in_place_t, const Packs&... packs)
+        : fk::Tuple<Packs...>(packs...) {}
+
+    template <int Slot>
+    FK_HOST_DEVICE_CNST const auto& get() const {
+        return fk::get<Slot>(static_cast<const fk::Tuple<Packs...>&>(*this));
+    }
+};
+
 // The value of register I once `value` has been put into register Slot.
-template <std::size_t I, int Slot, typename Registers, typename Value>
-FK_HOST_DEVICE_STATIC const auto& pick(const Registers& registers, const Value& value) {
+template <std::size_t I, int Slot, typename File, typename Value>
+FK_HOST_DEVICE_STATIC const auto& pick(const File& registers, const Value& value) {
     if constexpr (I == Slot) {
         return value;
     } else {
-        return fk::get<I>(registers);
+        return registers.template get<I>();
     }
 }
 
-template <typename Registers, int Slot, typename Value,
-          typename Indices = std::make_index_sequence<Registers::size + (Slot == Registers::size)>>
+template <typename File, int Slot, typename Value,
+          typename Indices = std::make_index_sequence<File::size + (Slot == File::size)>>
 struct Placed;
 
 // The registers with a value put into register Slot: a new one at the end, or one whose value is
 // not needed any more. Reuse keeps the file as small as the graph is wide, and compilation linear.
-template <typename Registers, int Slot, typename Value, std::size_t... Is>
-struct Placed<Registers, Slot, Value, std::index_sequence<Is...>> {
-    using type = fk::Tuple<std::decay_t<decltype(pick<Is, Slot>(
-        std::declval<const Registers&>(), std::declval<const Value&>()))>...>;
-    FK_HOST_DEVICE_STATIC type build(const Registers& registers, const Value& value) {
-        return type(pick<Is, Slot>(registers, value)...);
+template <typename File, int Slot, typename Value, std::size_t... Is>
+struct Placed<File, Slot, Value, std::index_sequence<Is...>> {
+    using type = Registers<std::decay_t<decltype(pick<Is, Slot>(
+        std::declval<const File&>(), std::declval<const Value&>()))>...>;
+    FK_HOST_DEVICE_STATIC type build(const File& registers, const Value& value) {
+        return type(std::in_place, pick<Is, Slot>(registers, value)...);
     }
 };
 
-template <int Slot, typename Registers, typename Value>
-FK_HOST_DEVICE_STATIC auto place(const Registers& registers, const Value& value) {
-    return Placed<Registers, Slot, Value>::build(registers, value);
+template <int Slot, typename File, typename Value>
+FK_HOST_DEVICE_STATIC auto place(const File& registers, const Value& value) {
+    return Placed<File, Slot, Value>::build(registers, value);
 }
 
 // How many threads a read asks for: one per pack of each row.
@@ -61,14 +79,14 @@ template <typename T, int Lanes, int Rank, Inner inner>
 struct StridedRead {
   private:
     using Self = StridedRead<T, Lanes, Rank, inner>;
-    using Parent = fk::ReadOperation<T, StreamParams<T, Rank, inner>, fk::Tuple<Pack<T, Lanes>>,
+    using Parent = fk::ReadOperation<T, StreamParams<T, Rank, inner>, Registers<Pack<T, Lanes>>,
                                      fk::TF::DISABLED, Self>;
 
   public:
     FK_STATIC_STRUCT(StridedRead, Self)
-    DECLARE_READ_PARENT
+    DECLARE_READ_PARENT_BASIC
     FK_HOST_DEVICE_FUSE OutputType exec(const fk::Point& thread, const ParamsType& params) {
-        return OutputType(load<Lanes>(thread, params));
+        return OutputType(std::in_place, load<Lanes>(thread, params));
     }
     DECLARE_PACK_GEOMETRY
 };
@@ -84,26 +102,26 @@ template <typename T, int Lanes, int Rank>
 struct ScalarRead {
   private:
     using Self = ScalarRead<T, Lanes, Rank>;
-    using Parent = fk::ReadOperation<T, ScalarParams<T, Rank>, fk::Tuple<Pack<T, Lanes>>,
+    using Parent = fk::ReadOperation<T, ScalarParams<T, Rank>, Registers<Pack<T, Lanes>>,
                                      fk::TF::DISABLED, Self>;
 
   public:
     FK_STATIC_STRUCT(ScalarRead, Self)
-    DECLARE_READ_PARENT
+    DECLARE_READ_PARENT_BASIC
     FK_HOST_DEVICE_FUSE OutputType exec(const fk::Point&, const ParamsType& params) {
-        return OutputType(splat<T, Lanes>(params.value));
+        return OutputType(std::in_place, splat<T, Lanes>(params.value));
     }
     DECLARE_PACK_GEOMETRY
 };
 
 // Puts the elements of a further array into register Slot.
-template <typename Registers, int Slot, typename T, int Lanes, int Rank, Inner inner>
+template <typename File, int Slot, typename T, int Lanes, int Rank, Inner inner>
 struct LoadStrided {
   private:
-    using Self = LoadStrided<Registers, Slot, T, Lanes, Rank, inner>;
+    using Self = LoadStrided<File, Slot, T, Lanes, Rank, inner>;
     using Parent =
-        fk::OpenOperationParent<Registers, StreamParams<T, Rank, inner>,
-                                typename Placed<Registers, Slot, Pack<T, Lanes>>::type, Self>;
+        fk::OpenOperationParent<File, StreamParams<T, Rank, inner>,
+                                typename Placed<File, Slot, Pack<T, Lanes>>::type, Self>;
 
   public:
     FK_STATIC_STRUCT(LoadStrided, Self)
@@ -115,12 +133,12 @@ struct LoadStrided {
 };
 
 // Puts a scalar, the same for all elements, into register Slot.
-template <typename Registers, int Slot, typename T, int Lanes>
+template <typename File, int Slot, typename T, int Lanes>
 struct LoadScalar {
   private:
-    using Self = LoadScalar<Registers, Slot, T, Lanes>;
+    using Self = LoadScalar<File, Slot, T, Lanes>;
     using Parent =
-        fk::BinaryOperation<Registers, T, typename Placed<Registers, Slot, Pack<T, Lanes>>::type,
+        fk::BinaryOperation<File, T, typename Placed<File, Slot, Pack<T, Lanes>>::type,
                             Self>;
 
   public:
@@ -132,37 +150,51 @@ struct LoadScalar {
 };
 
 // Puts Functor(registers[Operands]...) into register Slot.
-template <typename Functor, typename Registers, int Slot, int... Operands>
+template <typename Functor, typename File, int Slot, int... Operands>
 struct Apply {
   private:
-    using Self = Apply<Functor, Registers, Slot, Operands...>;
+    using Self = Apply<Functor, File, Slot, Operands...>;
     using Result =
-        decltype(lift<Functor>(fk::get<Operands>(std::declval<const Registers&>())...));
+        decltype(lift<Functor>(std::declval<const File&>().template get<Operands>()...));
     using Parent =
-        fk::UnaryOperation<Registers, typename Placed<Registers, Slot, Result>::type, Self>;
+        fk::UnaryOperation<File, typename Placed<File, Slot, Result>::type, Self>;
 
   public:
     FK_STATIC_STRUCT(Apply, Self)
     DECLARE_UNARY_PARENT
     FK_HOST_DEVICE_FUSE OutputType exec(const InputType& registers) {
-        return place<Slot>(registers, lift<Functor>(fk::get<Operands>(registers)...));
+        return place<Slot>(registers, lift<Functor>(registers.template get<Operands>()...));
     }
 };
 
 // Stores register Slot; ends a chain, or (as fk::MidWrite) goes on with the same registers.
-template <typename Registers, int Slot, typename T, int Rank, Inner inner>
+template <typename File, int Slot, typename T, int Rank, Inner inner>
 struct StridedWrite {
   private:
-    using Self = StridedWrite<Registers, Slot, T, Rank, inner>;
-    using Parent = fk::WriteOperation<Registers, StreamParams<T, Rank, inner>, T,
+    using Self = StridedWrite<File, Slot, T, Rank, inner>;
+    using Parent = fk::WriteOperation<File, StreamParams<T, Rank, inner>, T,
                                       fk::TF::DISABLED, Self>;
 
   public:
     FK_STATIC_STRUCT(StridedWrite, Self)
-    DECLARE_WRITE_PARENT
-    FK_HOST_DEVICE_FUSE void exec(const fk::Point& thread, const InputType& registers,
+    // By hand: the library's DECLARE_WRITE_PARENT takes its input for a vector that threads may fuse.
+    using InputType = typename Parent::InputType;
+    using ParamsType = typename Parent::ParamsType;
+    using WriteDataType = typename Parent::WriteDataType;
+    using InstanceType = typename Parent::InstanceType;
+    using InstantiableType = typename Parent::InstantiableType;
+    using OperationDataType = typename Parent::OperationDataType;
+    static constexpr bool IS_FUSED_OP = Parent::IS_FUSED_OP;
+    static constexpr bool THREAD_FUSION = Parent::THREAD_FUSION;
+
+    FK_HOST_FUSE InstantiableType build(const ParamsType& params) { return {{params}}; }
+    FK_HOST_DEVICE_FUSE void exec(const Point& thread, const InputType& registers,
+                                  const OperationDataType& data) {
+        exec(thread, registers, data.params);
+    }
+    FK_HOST_DEVICE_FUSE void exec(const Point& thread, const InputType& registers,
                                   const ParamsType& params) {
-        store(thread, fk::get<Slot>(registers), params);
+        store(thread, registers.template get<Slot>(), params);
     }
 };
 

@@ -93,7 +93,7 @@ struct TruncatedRemainder {
             Signed<Wide> usual;
             if constexpr (sizeof(Element<V>) == 4) {
                 // 24 digits of the divisor times 28 of the quotient: the product is exact.
-                usual = absolute(quotient) < 0x1p28;
+                usual = (absolute(quotient) < 0x1p28) & (absolute(wide_b) < 0x1p200);
             } else {
                 rest -= product_error(whole, wide_b, product);
                 // A quotient rounded up to an integer has left too little.
