@@ -17,6 +17,9 @@ Call = Callable[[], Any]
 # Worker threads of other libraries spin for a while after their work and would take a core.
 _SETTLE_SECONDS = 0.005
 _MOST_CALLS = 2_000
+# A busy machine can make one candidate a hundred times slower; fewer rounds then have to do.
+_MOST_SECONDS = 60
+_LEAST_ROUNDS = 5
 
 
 @dataclass
@@ -98,7 +101,7 @@ def interleave(
     candidates : dict of str to callable
         What each returns is dropped within its time.
     rounds : int
-        Samples of each candidate.
+        Samples of each candidate; fewer, but at least five, if they take longer than a minute.
     sample_us : float
         Least length of a sample; short calls are repeated to fill it.
     after_round : callable
@@ -121,7 +124,10 @@ def interleave(
             timings[name] = Timing(max(1, min(_MOST_CALLS, round(sample_us / estimate))))
         order = list(candidates)
         shuffled = random.Random(0)
-        for _ in range(rounds):
+        end = time.monotonic() + _MOST_SECONDS
+        for done in range(rounds):
+            if done >= _LEAST_ROUNDS and time.monotonic() > end:
+                break
             shuffled.shuffle(order)
             for name in order:
                 time.sleep(_SETTLE_SECONDS)

@@ -163,7 +163,7 @@ def _machine_lines(results: dict[str, Any]) -> list[str]:
     ]
     return [
         *(line.replace("---:", "---") for line in _table(["", ""], rows)),
-        f"{results['rounds']} rounds; the candidates take turns within each. "
+        f"Up to {results['rounds']} rounds; the candidates take turns within each. "
         f"{COPY} copies as many bytes as the result has.",
         "",
     ]

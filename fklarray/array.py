@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from fklarray import indexing, views
-from fklarray.data_types import NUMPY_DTYPES, DtypeLike, dtype_row
 from fklarray.device import CPU, Device, as_device
+from fklarray.dtype_rows import NUMPY_DTYPES, DtypeLike, dtype_row
 from fklarray.evaluation import evaluate
 from fklarray.interchange import DLPACK_CPU, copy_of, export_dlpack, is_private, numpy_view
 from fklarray.operators import Number, Operators
@@ -218,6 +218,7 @@ class Array(Operators):
             If `copy` is False and the data type differs.
         """
         wanted = self.dtype if dtype is None else np.dtype(dtype)
+        self._materialize()
         private = self._is_private()
         array = self._numpy()
         if wanted != self.dtype:
@@ -231,8 +232,7 @@ class Array(Operators):
         return array
 
     def _is_private(self) -> builtins.bool:
-        """Return whether nothing else refers to the values, so that they may be overwritten."""
-        self._materialize()
+        """Return whether nothing else refers to the computed values: they may be overwritten."""
         state = self._state
         return is_private(state)
 
@@ -272,9 +272,8 @@ class Array(Operators):
         if stream not in (None, -1):
             raise BufferError(f"an array on the CPU has no stream, but stream={stream!r} was given")
         versioned = max_version is not None and max_version[0] >= 1
-        private = self._is_private()
         buffer = self._materialize()
-        readonly = buffer.readonly or not private
+        readonly = buffer.readonly or not self._is_private()
         if copy or (copy is None and readonly):
             (state,) = evaluate(*self._state, self._shape)
             buffer, readonly, copy = stream_of(state).buffer, False, True
@@ -340,7 +339,7 @@ def _unpickle(array: np.ndarray[Any, Any]) -> Array:
     return Array(array.shape, copy_of(array, dtype_row(array.dtype), array.shape))
 
 
-def check_array(function: str, value: object) -> None:
+def _check_array(function: str, value: object) -> None:
     """Refuse anything but an array of this library.
 
     Raises
@@ -367,7 +366,7 @@ def materialize(*arrays: Array) -> None:
     """
     pending: dict[tuple[int, ...], list[Array]] = {}
     for array in arrays:
-        check_array("materialize", array)
+        _check_array("materialize", array)
         if not is_contiguous(array._state, array._shape):
             pending.setdefault(array._shape, []).append(array)
     for shape, group in pending.items():

@@ -10,9 +10,10 @@ from typing import Any, Literal
 import numpy as np
 
 from fklarray.array import Array
-from fklarray.data_types import NUMPY_DTYPES, DtypeLike, dtype_row, scalar_dtype
+from fklarray.conversion import asarray
 from fklarray.device import Device, as_device
-from fklarray.interchange import copy_of, from_producer, state_of_numpy
+from fklarray.dtype_rows import NUMPY_DTYPES, DtypeLike, row_or_default, scalar_dtype
+from fklarray.interchange import copy_of, state_of_numpy
 from fklarray.manipulation import broadcast_arrays, reshape
 from fklarray.operators import Number
 from fklarray.recording import cast_state, combine, scalar_state
@@ -21,11 +22,9 @@ from fklarray_codegen.ops import OPS
 
 __all__ = [
     "arange",
-    "asarray",
     "empty",
     "empty_like",
     "eye",
-    "from_dlpack",
     "full",
     "full_like",
     "linspace",
@@ -39,145 +38,12 @@ __all__ = [
 ]
 
 
-def _row(dtype: DtypeLike | None, default: DType) -> DType:
-    return default if dtype is None else dtype_row(dtype)
-
-
 def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
     extents: Any = shape if isinstance(shape, Sequence) else (shape,)
     result = tuple(operator.index(extent) for extent in extents)
     if any(extent < 0 for extent in result):
         raise ValueError(f"negative extents in shape {result}")
     return result
-
-
-def asarray(
-    obj: Any,
-    /,
-    *,
-    dtype: DtypeLike | None = None,
-    device: Device | str | None = None,
-    copy: builtins.bool | None = None,
-) -> Array:
-    """Convert to an array.
-
-    Parameters
-    ----------
-    obj : Array, scalar, (nested) sequence, numpy.ndarray, or object with DLPack or buffer protocol
-        Values.
-    dtype : dtype, optional
-        Data type; by default that of `obj`, or the default one of Python scalars.
-    device : Device or str, optional
-        Device of the result.
-    copy : bool, optional
-        True: always copy. False: share the memory or fail. None: copy what could be written to by
-        others (a writable NumPy array), share otherwise.
-
-    Returns
-    -------
-    Array
-        An array of this library comes back as it is where no copy is needed or asked for.
-
-    Raises
-    ------
-    ValueError
-        If `copy` is False and a copy is needed, or the device is unknown.
-    TypeError
-        If the data type is not supported.
-    OverflowError
-        If a Python integer is out of the data type's range.
-    """
-    as_device(device)
-    if isinstance(obj, Array):
-        return _from_array(obj, dtype, copy)
-    foreign: Any = obj
-    if isinstance(obj, np.ndarray):
-        # A subclass (a masked array, a matrix) must not slip its own rules in.
-        plain: np.ndarray[Any, Any] = np.asarray(foreign)
-        result = Array(plain.shape, state_of_numpy(plain, copy))
-        return result if dtype is None else _from_array(result, dtype, copy and None)
-    if type(obj) in (builtins.bool, int, float, complex):
-        _no_sharing(copy, foreign)
-        return Array((), scalar_state(obj, _row(dtype, scalar_dtype(obj))))
-    if hasattr(obj, "__dlpack__") and not isinstance(obj, np.generic):
-        array = from_dlpack(foreign, copy=copy)
-        return array if dtype is None else _from_array(array, dtype, copy and None)
-    _no_sharing(copy, foreign)
-    return _from_values(foreign, dtype)
-
-
-def _no_sharing(copy: builtins.bool | None, obj: object) -> None:
-    if copy is False:
-        raise ValueError(f"{type(obj).__name__} has no memory to share; copy=False forbids a copy")
-
-
-def _from_array(array: Array, dtype: DtypeLike | None, copy: builtins.bool | None) -> Array:
-    row = _row(dtype, array._state[0].dtype)
-    if row is not array._state[0].dtype:
-        if copy is False:
-            raise ValueError(f"conversion of {array.dtype} to {row} needs a copy")
-        return Array(array.shape, cast_state(array._state, row))
-    return Array(array.shape, array._state) if copy else array
-
-
-def _from_values(obj: Any, dtype: DtypeLike | None) -> Array:
-    """Convert sequences, NumPy scalars and the buffer protocol."""
-    obj = _unwrapped(obj)
-    row = None if dtype is None else dtype_row(dtype)
-    values = np.asarray(obj, dtype=None if row is None else NUMPY_DTYPES[row])
-    row = row or dtype_row(values.dtype)
-    return Array(values.shape, copy_of(values, row, values.shape))
-
-
-def _unwrapped(values: Any) -> Any:
-    """Replace arrays of this library in nested sequences by what NumPy understands."""
-    if type(values) in (list, tuple):
-        return [_unwrapped(value) for value in values]
-    if isinstance(values, Array):
-        return values.item() if values.ndim == 0 else np.asarray(values)
-    return values
-
-
-def from_dlpack(
-    x: object,
-    /,
-    *,
-    device: Device | str | None = None,
-    copy: builtins.bool | None = None,
-) -> Array:
-    """Import an array from another library, sharing its memory.
-
-    Parameters
-    ----------
-    x : object
-        Has ``__dlpack__``; its memory is on the CPU.
-    device : Device or str, optional
-        Device of the result.
-    copy : bool, optional
-        True: always copy. False: share or fail. None: share where possible.
-
-    Returns
-    -------
-    Array
-        Shares the memory with `x`: writes there are seen here. Assignment to the result copies
-        first.
-
-    Raises
-    ------
-    BufferError
-        If the tensor's device or data type is not supported.
-    ValueError
-        If `copy` is False and a copy is needed.
-    TypeError
-        If `x` has no ``__dlpack__``.
-
-    Notes
-    -----
-    DLPack 1.x; read-only tensors are accepted.
-    """
-    as_device(device)
-    state, shape = from_producer(x, copy=copy)
-    return Array(shape, state)
 
 
 def full(
@@ -213,9 +79,9 @@ def full(
         value = asarray(fill_value)
         if value.ndim:
             raise ValueError(f"fill_value must have no dimensions, not shape {value.shape}")
-        row = _row(dtype, value._state[0].dtype)
+        row = row_or_default(dtype, value._state[0].dtype)
         return Array(extents, cast_state(value._state, row))
-    return Array(extents, scalar_state(fill_value, _row(dtype, scalar_dtype(fill_value))))
+    return Array(extents, scalar_state(fill_value, row_or_default(dtype, scalar_dtype(fill_value))))
 
 
 def zeros(
@@ -317,7 +183,7 @@ def arange(
         raise ValueError("arange needs a step other than 0")
     first, last = (0, start) if stop is None else (start, stop)
     integers = all(isinstance(value, int) for value in (first, last, step))
-    row = _row(dtype, DTYPES["int64" if integers else "float64"])
+    row = row_or_default(dtype, DTYPES["int64" if integers else "float64"])
     return _of_numpy(np.arange(first, last, step, dtype=NUMPY_DTYPES[row]), row)
 
 
@@ -353,7 +219,7 @@ def linspace(
     """
     as_device(device)
     is_complex = isinstance(start, complex) or isinstance(stop, complex)
-    row = _row(dtype, DTYPES["complex128" if is_complex else "float64"])
+    row = row_or_default(dtype, DTYPES["complex128" if is_complex else "float64"])
     values = np.linspace(start, stop, num, endpoint=endpoint, dtype=NUMPY_DTYPES[row])
     return _of_numpy(values, row)
 
@@ -369,7 +235,7 @@ def eye(
 ) -> Array:
     """Return a matrix with ones on diagonal `k` and zeros elsewhere (float64 by default)."""
     as_device(device)
-    row = _row(dtype, DTYPES["float64"])
+    row = row_or_default(dtype, DTYPES["float64"])
     return _of_numpy(np.eye(n_rows, n_cols, k, dtype=NUMPY_DTYPES[row]), row)
 
 

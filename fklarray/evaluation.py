@@ -13,14 +13,14 @@ import threading
 import time
 import warnings
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from fklarray.config import config
-from fklarray.recording import Leaf, State, Stream, stream_state
+from fklarray.recording import Leaf, State, Stream, stream_of, stream_state
 from fklarray.reference import evaluate_on_numpy, view_of
 from fklarray_codegen import INCLUDE
 from fklarray_codegen.dtypes import DType
@@ -81,12 +81,12 @@ class _Plan:
 
     kernel: Kernel
     values: list[complex]  # all parameters; those of leaves and outputs are filled in
-    positions: tuple[int, ...]  # of each leaf's value
+    positions: tuple[int, ...]  # of each leaf's value, then of each output's address
     complex_leaves: tuple[int, ...]
-    output_positions: tuple[int, ...]
     periodic: tuple[tuple[int, DType, Period], ...]  # leaves that repeat within a row
     row: int
     operations: int
+    is_special: bool  # has complex scalars or repeating leaves
 
 
 _plans: dict[_Key, _Plan] = {}
@@ -117,22 +117,21 @@ def evaluate(node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...]) -> li
     CompileError
         If the compiler refuses the kernel. The expression stays as it was.
     """
-    dtypes = [source.dtype for source in node.inputs] if node.op == "outputs" else [node.dtype]
+    dtypes = _result_dtypes(node)
     elements = math.prod(shape)
-    buffers = [allocate(elements * dtype.itemsize) for dtype in dtypes]
+    states = [stream_state(allocate(elements * d.itemsize), d, shape) for d in dtypes]
     if elements:
-        addresses = [buffer.address for buffer in buffers]
-        strides = contiguous_strides(shape)
-        plan = _plan(node, leaves, shape, (strides,) * len(dtypes))
+        targets = [stream_of(state) for state in states]
+        plan = _plan(node, leaves, shape, (targets[0].strides,) * len(targets))
         if plan is None:
-            _evaluate_reference(
-                node, leaves, shape, [Stream(b, b.address, strides) for b in buffers]
-            )
+            _evaluate_reference(node, leaves, shape, targets)
         else:
-            _launch(plan, leaves, addresses)
-    return [
-        stream_state(buffer, dtype, shape) for buffer, dtype in zip(buffers, dtypes, strict=True)
-    ]
+            _launch(plan, leaves, targets)
+    return states
+
+
+def _result_dtypes(node: Node) -> list[DType]:
+    return [source.dtype for source in node.inputs] if node.op == "outputs" else [node.dtype]
 
 
 def evaluate_into(
@@ -153,24 +152,22 @@ def evaluate_into(
     if plan is None:
         _evaluate_reference(node, leaves, shape, [target])
     else:
-        _launch(plan, leaves, [target.value])
+        _launch(plan, leaves, [target])
 
 
-def _launch(plan: _Plan, leaves: tuple[Leaf, ...], addresses: Sequence[int]) -> None:
+def _launch(plan: _Plan, leaves: tuple[Leaf, ...], targets: Sequence[Stream]) -> None:
     values = plan.values.copy()
-    for position, leaf in zip(plan.positions, leaves, strict=True):
+    for position, leaf in zip(plan.positions, (*leaves, *targets), strict=True):
         values[position] = leaf.value
-    for position, address in zip(plan.output_positions, addresses, strict=True):
-        values[position] = address
-    for index in plan.complex_leaves:
-        position = plan.positions[index]
-        value = complex(leaves[index].value)
-        values[position : position + 2] = value.real, value.imag
-    repeated = [
-        _repeat(leaves[index], dtype, period, plan.row) for index, dtype, period in plan.periodic
-    ]
-    for (index, _, _), stream in zip(plan.periodic, repeated, strict=True):
-        values[plan.positions[index]] = stream.value
+    repeated: list[Stream] = []
+    if plan.is_special:
+        for index in plan.complex_leaves:
+            position = plan.positions[index]
+            value = complex(leaves[index].value)
+            values[position : position + 2] = value.real, value.imag
+        for index, dtype, period in plan.periodic:
+            repeated.append(_repeat(leaves[index], dtype, period, plan.row))
+            values[plan.positions[index]] = repeated[-1].value
     plan.kernel.launch(values)  # type: ignore[arg-type]
     with _lock:
         COUNTERS["kernels_launched"] += 1
@@ -228,23 +225,23 @@ def _make_plan(kernel: Kernel, program: Program, laid_out: Layout) -> _Plan:
         values += [0, *(strides if inner == "strided" else strides[:-1])]
         if period[0]:
             periodic.append((index, node.dtype, period))
-    output_positions: list[int] = []
     for strides, inner, _ in moves:
-        output_positions.append(len(values))
+        positions.append(len(values))
         values += [0, *(strides if inner == "strided" else strides[:-1])]
+    complex_leaves = tuple(
+        index
+        for index, node in enumerate(program.leaves)
+        if node.op == "scalar" and node.dtype.kind == "complex"
+    )
     return _Plan(
         kernel,
         values,
         tuple(positions),
-        tuple(
-            index
-            for index, node in enumerate(program.leaves)
-            if node.op == "scalar" and node.dtype.kind == "complex"
-        ),
-        tuple(output_positions),
+        complex_leaves,
         tuple(periodic),
         laid_out.shape[-1],
         program.operations,
+        bool(complex_leaves or periodic),
     )
 
 
@@ -305,23 +302,25 @@ def _build(program: Program) -> Kernel | None:
         unit.unlink()
 
     began = time.perf_counter()
-    for last in (False, True):
-        path = store.load(digest)
-        compiled = path is None
-        if path is None:
-            path, compiled = store.build(digest, write)
-        try:
-            kernel = Kernel(path, *_packer(program))
-            break
-        except LoadError:
-            # Another process may have cleared the cache in between.
-            if last:
-                raise
+    path, compiled = _find_or_build(store, digest, write)
+    try:
+        kernel = Kernel(path, *_packer(program))
+    except LoadError:
+        # Another process may have cleared the cache in between.
+        path, compiled = _find_or_build(store, digest, write)
+        kernel = Kernel(path, *_packer(program))
     if compiled:
         compile_seconds.append(time.perf_counter() - began)
     with _lock:
         COUNTERS["kernels_compiled" if compiled else "kernels_from_disk"] += 1
     return kernel
+
+
+def _find_or_build(
+    store: BinaryCache, digest: str, write: Callable[[Path], None]
+) -> tuple[Path, bool]:
+    path = store.load(digest)
+    return (path, False) if path is not None else store.build(digest, write)
 
 
 def _packer(program: Program) -> tuple[str, list[int]]:
@@ -372,7 +371,7 @@ def _warn_without_compiler(reason: str) -> None:
 def _evaluate_reference(
     node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...], targets: Sequence[Stream]
 ) -> None:
-    dtypes = [source.dtype for source in node.inputs] if node.op == "outputs" else [node.dtype]
+    dtypes = _result_dtypes(node)
     results = evaluate_on_numpy(node, leaves, shape)
     for result, target, dtype in zip(results, targets, dtypes, strict=True):
         view_of(target, dtype, shape)[...] = result

@@ -159,6 +159,7 @@ def assign(array: Array, key: Any, value: Any) -> None:
 
 
 def _write_through(array: Array, key: Any, target_shape: tuple[int, ...], value: State) -> None:
+    array._materialize()
     private = array._is_private()
     state = array._state
     memory = stream_of(state).buffer
@@ -177,7 +178,7 @@ def _assign_on_numpy(array: Array, key: Any, value: Any) -> None:
 
 
 def _value_of(value: Any, dtype: DType) -> tuple[State, tuple[int, ...]]:
-    from fklarray.creation import asarray
+    from fklarray.conversion import asarray
 
     if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
         if isinstance(value, complex) and dtype.kind != "complex":
@@ -193,7 +194,7 @@ def _value_of(value: Any, dtype: DType) -> tuple[State, tuple[int, ...]]:
 
 def _whole_mask(key: Any, shape: tuple[int, ...]) -> State | None:
     """Return the state of a mask over the whole array, or over its first dimensions."""
-    from fklarray.creation import asarray
+    from fklarray.conversion import asarray
 
     if getattr(getattr(key, "dtype", None), "kind", "") != "b":
         return None

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from fklarray.array import Array
-from fklarray.data_types import NUMPY_DTYPES
 from fklarray.device import CPU, Device, as_device
+from fklarray.dtype_rows import NUMPY_DTYPES
 from fklarray.evaluation import COUNTERS, pool_bytes, program_of
 from fklarray.recording import combine_outputs, is_stream
 
@@ -95,7 +95,7 @@ def explain(*arrays: Array) -> Explanation:
     return Explanation(program.graph, program.signature, program.source(), tuple(reasons))
 
 
-class NamespaceInfo:
+class _NamespaceInfo:
     """What the namespace offers ("Inspection" in the standard)."""
 
     def capabilities(self) -> dict[str, Any]:
@@ -133,6 +133,6 @@ class NamespaceInfo:
         }
 
 
-def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807 (the standard's name)
+def __array_namespace_info__() -> _NamespaceInfo:  # noqa: N807 (the standard's name)
     """Return an object that tells what the namespace offers."""
-    return NamespaceInfo()
+    return _NamespaceInfo()

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fklarray.data_types import NUMPY_DTYPES, dtype_row
+from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, DType, dtype_row
 from fklarray.recording import Memory, State, Stream, stream_of, stream_state, view_state
 from fklarray.reference import view_of
-from fklarray_codegen.dtypes import DTYPES, DType
 from fklarray_runtime import Buffer, allocate, export_capsule, import_capsule, request
 
 __all__ = [
@@ -29,22 +28,18 @@ DLPACK_CPU = (1, 0)
 _BY_DLPACK = {(dtype.dlpack_code, dtype.bits): dtype for dtype in DTYPES.values()}
 
 
-def _references(state: State) -> tuple[int, ...]:
-    leaves = state[1]
-    stream = stream_of(state)
-    return (
-        sys.getrefcount(state),
-        sys.getrefcount(leaves),
-        sys.getrefcount(stream),
-        sys.getrefcount(stream.buffer),
-    )
-
-
 class _Holder:
     __slots__ = ("state",)
 
     def __init__(self, state: State) -> None:
         self.state = state
+
+
+def _references(state: State) -> tuple[int, int, int, int]:
+    leaves = state[1]
+    stream = leaves[0]
+    count = sys.getrefcount
+    return count(state), count(leaves), count(stream), count(stream.buffer)  # type: ignore[union-attr]
 
 
 def is_private(state: State) -> bool:
@@ -54,24 +49,26 @@ def is_private(state: State) -> bool:
     place. Reference counts differ between versions of Python, so they are compared with those of
     a state that is known to have one holder.
     """
-    return all(found <= least for found, least in zip(_references(state), _LEAST, strict=True))
+    found, least = _references(state), _LEAST
+    # Written out, since it is on the way of every export.
+    return (
+        found[0] <= least[0]
+        and found[1] <= least[1]
+        and found[2] <= least[2]
+        and found[3] <= least[3]
+    )
 
 
-def _least_references() -> tuple[int, ...]:
-    holder = _Holder(stream_state(allocate(8), DTYPES["float64"], (1,)))
-    return _references_through(holder)
-
-
-def _references_through(holder: _Holder) -> tuple[int, ...]:
+def _references_of_one(holder: _Holder) -> tuple[int, int, int, int]:
     state = holder.state
-    return _references_as_private(state)
+    return _as_is_private(state)
 
 
-def _references_as_private(state: State) -> tuple[int, ...]:
+def _as_is_private(state: State) -> tuple[int, int, int, int]:
     return _references(state)
 
 
-_LEAST = _least_references()
+_LEAST = _references_of_one(_Holder(stream_state(allocate(8), DTYPES["float64"], (1,))))
 
 
 def copy_of(array: np.ndarray[Any, Any], dtype: DType, shape: tuple[int, ...]) -> State:

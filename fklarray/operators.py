@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from fklarray.data_types import scalar_dtype
+from fklarray.dtype_rows import scalar_dtype
 from fklarray.evaluation import evaluate
 from fklarray.interchange import state_of_numpy
 from fklarray.recording import (

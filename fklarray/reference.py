@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fklarray.data_types import NUMPY_DTYPES
+from fklarray.dtype_rows import NUMPY_DTYPES
 from fklarray.recording import Leaf, Stream
 from fklarray_codegen.dtypes import DType
 from fklarray_codegen.graph import Instruction, Node, linearise

@@ -1,0 +1,60 @@
+"""Data types as the generator's rows and as NumPy's objects, and how users may name them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from fklarray_codegen.dtypes import DTYPES, DType, named
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    DtypeLike: TypeAlias = DTypeLike
+else:
+    DtypeLike: TypeAlias = Any
+
+__all__ = [
+    "DTYPES",
+    "NUMPY_DTYPES",
+    "DType",
+    "DtypeLike",
+    "dtype_row",
+    "row_or_default",
+    "scalar_dtype",
+]
+
+NUMPY_DTYPES: dict[DType, np.dtype[Any]] = {dtype: np.dtype(name) for name, dtype in DTYPES.items()}
+_FROM_NUMPY: dict[np.dtype[Any], DType] = {numpy: dtype for dtype, numpy in NUMPY_DTYPES.items()}
+
+
+@cache
+def _row(numpy: np.dtype[Any]) -> DType:
+    return _FROM_NUMPY.get(numpy) or named(str(numpy))
+
+
+def dtype_row(dtype: DtypeLike) -> DType:
+    """Return the generator's row of a data type, given in any way that NumPy understands.
+
+    Raises
+    ------
+    TypeError
+        If the data type is unknown or not supported.
+    """
+    return _row(np.dtype(dtype))
+
+
+def scalar_dtype(value: bool | complex) -> DType:
+    """Return the default data type of a Python scalar."""
+    if isinstance(value, bool):
+        return DTYPES["bool"]
+    if isinstance(value, int):
+        return DTYPES["int64"]
+    return DTYPES["float64" if isinstance(value, float) else "complex128"]
+
+
+def row_or_default(dtype: DtypeLike | None, default: DType) -> DType:
+    """Return the row of a data type that may be left out."""
+    return default if dtype is None else dtype_row(dtype)

@@ -1,0 +1,57 @@
+"""Five representative expressions, whose C++ text is kept in ``golden/``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import fklarray as xp
+
+FOLDER = Path(__file__).parent / "golden"
+
+
+def _array(*shape: int, dtype: str = "float32") -> xp.Array:
+    return xp.asarray(np.ones(shape, dtype))
+
+
+def _six_operations() -> tuple[xp.Array, ...]:
+    x = _array(64, 100)
+    return (xp.sqrt(xp.abs(x * 2.0 + 1.0)) / 3.0 - x,)
+
+
+def _row_and_exponential() -> tuple[xp.Array, ...]:
+    a, b, c = _array(64, 100), _array(100), _array(64, 100)
+    return (a * b + xp.exp(2 * c),)
+
+
+def _where_with_casts() -> tuple[xp.Array, ...]:
+    pixels, gain = _array(64, 100, dtype="uint8"), _array(64, 1, dtype="float64")
+    level = xp.astype(pixels, xp.float32) / 255
+    return (xp.where(level > 0.5, xp.astype(gain, xp.float32), level - 1),)
+
+
+def _two_results() -> tuple[xp.Array, ...]:
+    x, y = _array(64, 100, dtype="float64"), _array(64, 100, dtype="float64")
+    radius = xp.hypot(x, y)
+    return x / radius, xp.astype(xp.floor(radius), xp.int64)
+
+
+def _complex_and_strided() -> tuple[xp.Array, ...]:
+    signal, window = _array(64, 200, dtype="complex64"), _array(64, 100)
+    return ((1j - signal[:, ::-2]) * window[:, ::-1],)
+
+
+GRAPHS: dict[str, Callable[[], tuple[xp.Array, ...]]] = {
+    "six_operations": _six_operations,
+    "row_and_exponential": _row_and_exponential,
+    "where_with_casts": _where_with_casts,
+    "two_results": _two_results,
+    "complex_and_strided": _complex_and_strided,
+}
+
+
+def source(name: str) -> str:
+    """Return today's C++ text of one of the expressions."""
+    return xp.explain(*GRAPHS[name]()).source
