@@ -4,11 +4,11 @@
 
 #include "native.h"
 
-static const char *const fresh_names[] = {"dltensor", "dltensor_versioned"};
-static const char *const used_names[] = {"used_dltensor", "used_dltensor_versioned"};
+static const char* const fresh_names[] = {"dltensor", "dltensor_versioned"};
+static const char* const used_names[] = {"used_dltensor", "used_dltensor_versioned"};
 
 /* Runs for every capsule; a consumer has renamed the ones whose tensor it now owns. */
-static void destroy_capsule(PyObject *capsule) {
+static void destroy_capsule(PyObject* capsule) {
     for (int versioned = 0; versioned < 2; ++versioned) {
         if (!PyCapsule_IsValid(capsule, fresh_names[versioned])) continue;
         fkl_delete_tensor(PyCapsule_GetPointer(capsule, fresh_names[versioned]), versioned);
@@ -16,14 +16,14 @@ static void destroy_capsule(PyObject *capsule) {
     }
 }
 
-static PyObject *new_capsule(void *managed, int versioned) {
-    PyObject *capsule = PyCapsule_New(managed, fresh_names[versioned], destroy_capsule);
+static PyObject* new_capsule(void* managed, int versioned) {
+    PyObject* capsule = PyCapsule_New(managed, fresh_names[versioned], destroy_capsule);
     if (capsule == NULL) fkl_delete_tensor(managed, versioned);
     return capsule;
 }
 
 /* 0 or 1 for a fresh capsule (1: versioned), -1 for a used one, -2 for anything else. */
-static int inspect_capsule(PyObject *capsule, uintptr_t *managed) {
+static int inspect_capsule(PyObject* capsule, uintptr_t* managed) {
     for (int versioned = 0; versioned < 2; ++versioned) {
         if (PyCapsule_IsValid(capsule, fresh_names[versioned])) {
             *managed = (uintptr_t)PyCapsule_GetPointer(capsule, fresh_names[versioned]);
@@ -35,7 +35,7 @@ static int inspect_capsule(PyObject *capsule, uintptr_t *managed) {
 }
 
 /* Renames a fresh capsule; 0 when another consumer was faster. */
-static int claim_capsule(PyObject *capsule, int versioned) {
+static int claim_capsule(PyObject* capsule, int versioned) {
     if (!PyCapsule_IsValid(capsule, fresh_names[versioned])) return 0;
     return PyCapsule_SetName(capsule, used_names[versioned]) == 0;
 }

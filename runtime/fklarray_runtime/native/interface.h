@@ -33,19 +33,19 @@ typedef struct {
 } DLDataType;
 
 typedef struct {
-    void *data;
+    void* data;
     DLDevice device;
     int32_t ndim;
     DLDataType dtype;
-    int64_t *shape;
-    int64_t *strides;
+    int64_t* shape;
+    int64_t* strides;
     uint64_t byte_offset;
 } DLTensor;
 
 typedef struct DLManagedTensor {
     DLTensor dl_tensor;
-    void *manager_ctx;
-    void (*deleter)(struct DLManagedTensor *self);
+    void* manager_ctx;
+    void (*deleter)(struct DLManagedTensor* self);
 } DLManagedTensor;
 
 typedef struct {
@@ -55,17 +55,17 @@ typedef struct {
 
 typedef struct DLManagedTensorVersioned {
     DLPackVersion version;
-    void *manager_ctx;
-    void (*deleter)(struct DLManagedTensorVersioned *self);
+    void* manager_ctx;
+    void (*deleter)(struct DLManagedTensorVersioned* self);
     uint64_t flags;
     DLTensor dl_tensor;
 } DLManagedTensorVersioned;
 
 /* A managed tensor over a block, which it keeps alive; NULL when memory is short. */
-void *fkl_export_tensor(uintptr_t block, uintptr_t address, const int64_t *shape, int32_t ndim,
+void* fkl_export_tensor(uintptr_t block, uintptr_t address, const int64_t* shape, int32_t ndim,
                         int code, int bits, int versioned, uint64_t flags);
 /* What a consumer does when it is done: calls the tensor's deleter, if there is one. */
-void fkl_delete_tensor(void *managed, int versioned);
+void fkl_delete_tensor(void* managed, int versioned);
 #define FKL_MAX_NDIM 64
 
 /* What a managed tensor says, in one array that Python unpacks at once. */
@@ -73,18 +73,18 @@ typedef struct {
     int64_t major, minor, flags; /* 1, 0, 0 for the legacy form */
     int64_t device_type, device_id;
     int64_t code, bits, lanes;
-    int64_t ndim; /* as stored; the extents are filled in for 0 to FKL_MAX_NDIM */
-    int64_t address;         /* of element (0, 0, ...) */
-    int64_t lowest, nbytes;  /* the bytes that all elements span */
+    int64_t ndim;           /* as stored; the extents are filled in for 0 to FKL_MAX_NDIM */
+    int64_t address;        /* of element (0, 0, ...) */
+    int64_t lowest, nbytes; /* the bytes that all elements span */
     int64_t extents[2 * FKL_MAX_NDIM]; /* shape, then strides in elements */
 } fkl_description;
 
 /* Describes a tensor of a major version that is known; of others only the version. */
-void fkl_describe_tensor(const void *managed, int versioned, fkl_description *description);
+void fkl_describe_tensor(const void* managed, int versioned, fkl_description* description);
 /* A block that owns nothing yet; 0 when memory is short. */
 uintptr_t fkl_import_block(void);
 /* From here on the block owns the producer's tensor and deletes it with its last reference. */
-void fkl_import_adopt(uintptr_t block, void *managed, int versioned);
+void fkl_import_adopt(uintptr_t block, void* managed, int versioned);
 
 /* ---- capsule.c: addresses for ctypes, whose calls keep the GIL ---- */
 
@@ -98,11 +98,11 @@ uintptr_t fkl_capsule_claim_address(void);
 typedef struct fkl_executor {
     int32_t abi;     /* 1 */
     int32_t threads; /* how many may run at once, at least 1 */
-    void (*run)(struct fkl_executor *self, void (*body)(void *context, int64_t task), void *context,
+    void (*run)(struct fkl_executor* self, void (*body)(void* context, int64_t task), void* context,
                 int64_t tasks);
 } fkl_executor;
 
-fkl_executor *fkl_executor_instance(void);
+fkl_executor* fkl_executor_instance(void);
 void fkl_executor_set_threads(int32_t threads);
 /* Workers that exist in this process; 0 until the first parallel run and after a fork. */
 int32_t fkl_executor_workers(void);
@@ -112,9 +112,9 @@ int32_t fkl_executor_workers(void);
 typedef struct fkl_kernel fkl_kernel;
 
 /* Loads path and finds its entry; NULL with a text in error when that fails. */
-fkl_kernel *fkl_kernel_open(const char *path, const int64_t *offsets, int32_t count, size_t bytes,
-                            char *error, size_t error_bytes);
+fkl_kernel* fkl_kernel_open(const char* path, const int64_t* offsets, int32_t count, size_t bytes,
+                            char* error, size_t error_bytes);
 /* Calls the entry with pointers into data; its return code. */
-int fkl_kernel_launch(const fkl_kernel *kernel, const char *data, void *stream);
-const char *fkl_kernel_message(const fkl_kernel *kernel);
-void fkl_kernel_close(fkl_kernel *kernel);
+int fkl_kernel_launch(const fkl_kernel* kernel, const char* data, void* stream);
+const char* fkl_kernel_message(const fkl_kernel* kernel);
+void fkl_kernel_close(fkl_kernel* kernel);

@@ -33,9 +33,9 @@ typedef struct fkl_block Block;
 
 static struct {
     pthread_mutex_t lock;
-    Block *small[CLASSES];
-    Block *newest; /* large blocks kept for reuse, by time of release */
-    Block *oldest;
+    Block* small[CLASSES];
+    Block* newest; /* large blocks kept for reuse, by time of release */
+    Block* oldest;
     size_t in_use;
     size_t kept;
     size_t most_in_use;
@@ -47,9 +47,9 @@ static size_t memory_limit = SIZE_MAX; /* physical memory and swap, within the c
 static void lock_pool(void) { pthread_mutex_lock(&pool.lock); }
 static void unlock_pool(void) { pthread_mutex_unlock(&pool.lock); }
 
-static size_t read_number(const char *path) {
+static size_t read_number(const char* path) {
     unsigned long long number = 0;
-    FILE *file = fopen(path, "re");
+    FILE* file = fopen(path, "re");
     if (file == NULL) return SIZE_MAX;
     if (fscanf(file, "%llu", &number) != 1) number = SIZE_MAX;
     fclose(file);
@@ -81,7 +81,7 @@ __attribute__((constructor)) static void prepare_pool(void) {
 static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
 /* The size class for nbytes < LARGE_BYTES, and its capacity. */
-static size_t size_class(size_t nbytes, size_t *capacity) {
+static size_t size_class(size_t nbytes, size_t* capacity) {
     const size_t lines = nbytes == 0 ? 1 : (nbytes + ALIGNMENT - 1) / ALIGNMENT;
     if (lines <= EXACT_CLASSES) {
         *capacity = lines * ALIGNMENT;
@@ -94,27 +94,33 @@ static size_t size_class(size_t nbytes, size_t *capacity) {
     return EXACT_CLASSES + (exponent - 3) * 4 + (quarter - 4);
 }
 
-static void unlink_large(Block *block) {
-    if (block->previous != NULL) block->previous->next = block->next;
-    else pool.newest = block->next;
-    if (block->next != NULL) block->next->previous = block->previous;
-    else pool.oldest = block->previous;
+static void unlink_large(Block* block) {
+    if (block->previous != NULL)
+        block->previous->next = block->next;
+    else
+        pool.newest = block->next;
+    if (block->next != NULL)
+        block->next->previous = block->previous;
+    else
+        pool.oldest = block->previous;
     pool.kept -= block->capacity;
 }
 
-static void link_large(Block *block) {
+static void link_large(Block* block) {
     block->previous = NULL;
     block->next = pool.newest;
-    if (pool.newest != NULL) pool.newest->previous = block;
-    else pool.oldest = block;
+    if (pool.newest != NULL)
+        pool.newest->previous = block;
+    else
+        pool.oldest = block;
     pool.newest = block;
     pool.kept += block->capacity;
 }
 
 /* The smallest kept large block that holds nbytes with at most a quarter of waste. */
-static Block *take_large(size_t nbytes) {
-    Block *best = NULL;
-    for (Block *block = pool.newest; block != NULL; block = block->next) {
+static Block* take_large(size_t nbytes) {
+    Block* best = NULL;
+    for (Block* block = pool.newest; block != NULL; block = block->next) {
         if (block->capacity < nbytes || block->capacity - nbytes > nbytes / 4) continue;
         if (best == NULL || block->capacity < best->capacity) best = block;
         if (best->capacity == round_up(nbytes, ALIGNMENT)) break;
@@ -123,8 +129,8 @@ static Block *take_large(size_t nbytes) {
     return best;
 }
 
-static Block *take_small(size_t class_index) {
-    Block *block = pool.small[class_index];
+static Block* take_small(size_t class_index) {
+    Block* block = pool.small[class_index];
     if (block != NULL) {
         pool.small[class_index] = block->next;
         pool.kept -= block->capacity;
@@ -132,24 +138,26 @@ static Block *take_small(size_t class_index) {
     return block;
 }
 
-static void return_to_system(Block *block) {
+static void return_to_system(Block* block) {
     while (block != NULL) {
-        Block *next = block->next;
-        if (block->mapping != NULL) munmap(block->mapping, block->mapping_bytes);
-        else free(block);
+        Block* next = block->next;
+        if (block->mapping != NULL)
+            munmap(block->mapping, block->mapping_bytes);
+        else
+            free(block);
         block = next;
     }
 }
 
 /* Takes everything kept for reuse out of the pool, as one list. The lock is held. */
-static Block *take_kept(void) {
-    Block *all = pool.newest;
+static Block* take_kept(void) {
+    Block* all = pool.newest;
     pool.newest = pool.oldest = NULL;
     for (size_t i = 0; i < CLASSES; ++i) {
-        Block *block = pool.small[i];
+        Block* block = pool.small[i];
         pool.small[i] = NULL;
         while (block != NULL) {
-            Block *next = block->next;
+            Block* next = block->next;
             block->next = all;
             all = block;
             block = next;
@@ -159,24 +167,24 @@ static Block *take_kept(void) {
     return all;
 }
 
-static Block *fresh_small(size_t capacity, size_t class_index) {
-    void *memory = NULL;
+static Block* fresh_small(size_t capacity, size_t class_index) {
+    void* memory = NULL;
     if (posix_memalign(&memory, ALIGNMENT, FKL_HEADER_BYTES + capacity) != 0) return NULL;
-    Block *block = memory;
+    Block* block = memory;
     *block = (Block){.capacity = capacity, .mapping_bytes = class_index};
     return block;
 }
 
-static Block *fresh_large(size_t capacity, size_t colour) {
+static Block* fresh_large(size_t capacity, size_t colour) {
     const size_t offset = (1 + colour) * ALIGNMENT;
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     const size_t bytes = round_up(offset + capacity, page);
     const size_t slack = bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : 0;
-    char *mapping = mmap(NULL, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                         -1, 0);
+    char* mapping =
+        mmap(NULL, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapping == MAP_FAILED) return NULL;
     if (slack != 0) { /* start at a huge page, and give both ends back */
-        char *start = (char *)round_up((uintptr_t)mapping, HUGE_PAGE_BYTES);
+        char* start = (char*)round_up((uintptr_t)mapping, HUGE_PAGE_BYTES);
         const size_t front = (size_t)(start - mapping);
         if (front != 0) munmap(mapping, front);
         if (slack != front) munmap(start + bytes, slack - front);
@@ -185,7 +193,7 @@ static Block *fresh_large(size_t capacity, size_t colour) {
 #if defined(MADV_HUGEPAGE)
     madvise(mapping, bytes, MADV_HUGEPAGE);
 #endif
-    Block *block = (Block *)(mapping + offset - FKL_HEADER_BYTES);
+    Block* block = (Block*)(mapping + offset - FKL_HEADER_BYTES);
     *block = (Block){.capacity = capacity, .mapping = mapping, .mapping_bytes = bytes};
     return block;
 }
@@ -193,17 +201,19 @@ static Block *fresh_large(size_t capacity, size_t colour) {
 uintptr_t fkl_pool_allocate(size_t nbytes) {
     const int large = nbytes >= LARGE_BYTES;
     size_t capacity = 0, class_index = 0;
-    Block *dropped = NULL;
+    Block* dropped = NULL;
     if (nbytes > SIZE_MAX / 2) return 0;
-    if (large) capacity = round_up(nbytes, ALIGNMENT);
-    else class_index = size_class(nbytes, &capacity);
+    if (large)
+        capacity = round_up(nbytes, ALIGNMENT);
+    else
+        class_index = size_class(nbytes, &capacity);
     lock_pool();
     /* Linux promises memory it does not have and kills whoever touches it, so refuse here. */
     if (capacity > memory_limit || pool.in_use > memory_limit - capacity) {
         unlock_pool();
         return 0;
     }
-    Block *block = large ? take_large(nbytes) : take_small(class_index);
+    Block* block = large ? take_large(nbytes) : take_small(class_index);
     if (block == NULL && pool.in_use + pool.kept > memory_limit - capacity) dropped = take_kept();
     const size_t colour = pool.colour;
     if (block == NULL && large) pool.colour = (pool.colour + 7) % COLOURS;
@@ -227,14 +237,14 @@ uintptr_t fkl_pool_allocate(size_t nbytes) {
 }
 
 /* Keeps a block for reuse, or gives it and the oldest ones back when too much is kept. */
-static void keep(Block *block) {
-    Block *dropped = NULL;
+static void keep(Block* block) {
+    Block* dropped = NULL;
     lock_pool();
     pool.in_use -= block->capacity;
     const size_t half = pool.most_in_use / 2;
     const size_t limit = half > LEAST_KEPT_BYTES ? half : LEAST_KEPT_BYTES;
     while (pool.oldest != NULL && pool.kept + block->capacity > limit) {
-        Block *oldest = pool.oldest;
+        Block* oldest = pool.oldest;
         unlink_large(oldest);
         oldest->next = dropped;
         dropped = oldest;
@@ -262,23 +272,23 @@ size_t fkl_pool_bytes(void) {
 
 void fkl_pool_trim(void) {
     lock_pool();
-    Block *all = take_kept();
+    Block* all = take_kept();
     unlock_pool();
     return_to_system(all);
 }
 
-Block *fkl_block_foreign(void) {
-    Block *block = calloc(1, sizeof *block);
+Block* fkl_block_foreign(void) {
+    Block* block = calloc(1, sizeof *block);
     if (block != NULL) block->references = 1;
     return block;
 }
 
 void fkl_block_retain(uintptr_t block) {
-    __atomic_fetch_add(&((Block *)block)->references, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&((Block*)block)->references, 1, __ATOMIC_RELAXED);
 }
 
 void fkl_block_release(uintptr_t handle) {
-    Block *block = (Block *)handle;
+    Block* block = (Block*)handle;
     if (__atomic_fetch_sub(&block->references, 1, __ATOMIC_ACQ_REL) != 1) return;
     if (block->capacity != 0) {
         keep(block);
@@ -289,5 +299,5 @@ void fkl_block_release(uintptr_t handle) {
 }
 
 int64_t fkl_block_references(uintptr_t block) {
-    return __atomic_load_n(&((Block *)block)->references, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&((Block*)block)->references, __ATOMIC_ACQUIRE);
 }

@@ -17,9 +17,9 @@
 /* A few tens of microseconds: the gap between two kernels of one program. */
 #define SPINS 2000
 
-typedef void (*Body)(void *context, int64_t task);
+typedef void (*Body)(void* context, int64_t task);
 
-static void run(fkl_executor *self, Body body, void *context, int64_t tasks);
+static void run(fkl_executor* self, Body body, void* context, int64_t tasks);
 
 static fkl_executor executor = {.abi = 1, .threads = 1, .run = run};
 
@@ -31,12 +31,12 @@ static struct {
     int64_t next;            /* atomic: the next task to draw */
     int64_t tasks;
     Body body;
-    void *context;
-    uint64_t limit;          /* atomic: how many workers may enter the job */
-    int32_t sleepers;        /* atomic: workers waiting for work */
-    int32_t workers;         /* atomic */
-    int32_t waiting;         /* atomic: the caller sleeps until the workers have left */
-    char busy;               /* atomic: a job is running */
+    void* context;
+    uint64_t limit;   /* atomic: how many workers may enter the job */
+    int32_t sleepers; /* atomic: workers waiting for work */
+    int32_t workers;  /* atomic */
+    int32_t waiting;  /* atomic: the caller sleeps until the workers have left */
+    char busy;        /* atomic: a job is running */
 } pool = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .work = PTHREAD_COND_INITIALIZER,
@@ -73,7 +73,7 @@ __attribute__((constructor)) static void prepare_thread_pool(void) {
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-static void draw_tasks(Body body, void *context, int64_t tasks) {
+static void draw_tasks(Body body, void* context, int64_t tasks) {
     for (;;) {
         const int64_t task = __atomic_fetch_add(&pool.next, 1, __ATOMIC_RELAXED);
         if (task >= tasks) return;
@@ -113,7 +113,7 @@ static void leave_job(void) {
     pthread_mutex_unlock(&pool.lock);
 }
 
-static void *worker(void *unused) {
+static void* worker(void* unused) {
     uint64_t seen = UINT64_MAX;
     (void)unused;
     inside_worker = 1;
@@ -148,7 +148,7 @@ static void start_workers(int32_t wanted) {
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static void open_job(Body body, void *context, int64_t tasks, int32_t helpers) {
+static void open_job(Body body, void* context, int64_t tasks, int32_t helpers) {
     pool.body = body;
     pool.context = context;
     pool.tasks = tasks;
@@ -181,7 +181,7 @@ static void close_job(void) {
     pthread_mutex_unlock(&pool.lock);
 }
 
-static void run(fkl_executor *self, Body body, void *context, int64_t tasks) {
+static void run(fkl_executor* self, Body body, void* context, int64_t tasks) {
     int32_t helpers = __atomic_load_n(&self->threads, __ATOMIC_RELAXED) - 1;
     if (tasks - 1 < helpers) helpers = (int32_t)(tasks - 1);
     /* A nested run, or one while another thread has the pool, is serial: nobody ever waits. */
@@ -196,7 +196,7 @@ static void run(fkl_executor *self, Body body, void *context, int64_t tasks) {
     __atomic_clear(&pool.busy, __ATOMIC_RELEASE);
 }
 
-fkl_executor *fkl_executor_instance(void) { return &executor; }
+fkl_executor* fkl_executor_instance(void) { return &executor; }
 
 void fkl_executor_set_threads(int32_t threads) {
     __atomic_store_n(&executor.threads, threads, __ATOMIC_RELAXED);

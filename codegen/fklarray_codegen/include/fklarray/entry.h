@@ -9,9 +9,7 @@
 #define FKLARRAY_ENTRY extern "C" __attribute__((visibility("default")))
 
 // The text for the last non-zero return of fkl_entry. Nothing on a CPU can fail.
-FKLARRAY_ENTRY const char* fkl_error_message() {
-    return "";
-}
+FKLARRAY_ENTRY const char* fkl_error_message() { return ""; }
 
 namespace fklarray {
 
@@ -26,8 +24,6 @@ Stream open_stream([[maybe_unused]] void* stream) {
     }
 }
 
-inline int close_stream(fk::Stream&) {
-    return 0;
-}
+inline int close_stream(fk::Stream&) { return 0; }
 
 }  // namespace fklarray

@@ -46,8 +46,8 @@ struct Placed;
 // not needed any more. Reuse keeps the file as small as the graph is wide, and compilation linear.
 template <typename File, int Slot, typename Value, std::size_t... Is>
 struct Placed<File, Slot, Value, std::index_sequence<Is...>> {
-    using type = Registers<std::decay_t<decltype(pick<Is, Slot>(
-        std::declval<const File&>(), std::declval<const Value&>()))>...>;
+    using type = Registers<std::decay_t<decltype(pick<Is, Slot>(std::declval<const File&>(),
+                                                                std::declval<const Value&>()))>...>;
     FK_HOST_DEVICE_STATIC type build(const File& registers, const Value& value) {
         return type(std::in_place, pick<Is, Slot>(registers, value)...);
     }
@@ -77,12 +77,12 @@ FK_HOST_DEVICE_STATIC auto place(const File& registers, const Value& value) {
 // Starts a chain: the first array of the kernel becomes register 0.
 template <typename T, int Lanes, int Rank, Inner inner>
 struct StridedRead {
-  private:
+private:
     using Self = StridedRead<T, Lanes, Rank, inner>;
     using Parent = fk::ReadOperation<T, StreamParams<T, Rank, inner>, Registers<Pack<T, Lanes>>,
                                      fk::TF::DISABLED, Self>;
 
-  public:
+public:
     FK_STATIC_STRUCT(StridedRead, Self)
     DECLARE_READ_PARENT_BASIC
     FK_HOST_DEVICE_FUSE OutputType exec(const fk::Point& thread, const ParamsType& params) {
@@ -100,12 +100,12 @@ struct ScalarParams {
 // Starts a chain that reads no array: a scalar becomes register 0.
 template <typename T, int Lanes, int Rank>
 struct ScalarRead {
-  private:
+private:
     using Self = ScalarRead<T, Lanes, Rank>;
     using Parent = fk::ReadOperation<T, ScalarParams<T, Rank>, Registers<Pack<T, Lanes>>,
                                      fk::TF::DISABLED, Self>;
 
-  public:
+public:
     FK_STATIC_STRUCT(ScalarRead, Self)
     DECLARE_READ_PARENT_BASIC
     FK_HOST_DEVICE_FUSE OutputType exec(const fk::Point&, const ParamsType& params) {
@@ -117,13 +117,12 @@ struct ScalarRead {
 // Puts the elements of a further array into register Slot.
 template <typename File, int Slot, typename T, int Lanes, int Rank, Inner inner>
 struct LoadStrided {
-  private:
+private:
     using Self = LoadStrided<File, Slot, T, Lanes, Rank, inner>;
-    using Parent =
-        fk::OpenOperationParent<File, StreamParams<T, Rank, inner>,
-                                typename Placed<File, Slot, Pack<T, Lanes>>::type, Self>;
+    using Parent = fk::OpenOperationParent<File, StreamParams<T, Rank, inner>,
+                                           typename Placed<File, Slot, Pack<T, Lanes>>::type, Self>;
 
-  public:
+public:
     FK_STATIC_STRUCT(LoadStrided, Self)
     DECLARE_OPEN_PARENT
     FK_HOST_DEVICE_FUSE OutputType exec(const fk::Point& thread, const InputType& registers,
@@ -135,13 +134,12 @@ struct LoadStrided {
 // Puts a scalar, the same for all elements, into register Slot.
 template <typename File, int Slot, typename T, int Lanes>
 struct LoadScalar {
-  private:
+private:
     using Self = LoadScalar<File, Slot, T, Lanes>;
     using Parent =
-        fk::BinaryOperation<File, T, typename Placed<File, Slot, Pack<T, Lanes>>::type,
-                            Self>;
+        fk::BinaryOperation<File, T, typename Placed<File, Slot, Pack<T, Lanes>>::type, Self>;
 
-  public:
+public:
     FK_STATIC_STRUCT(LoadScalar, Self)
     DECLARE_BINARY_PARENT
     FK_HOST_DEVICE_FUSE OutputType exec(const InputType& registers, const ParamsType& value) {
@@ -152,14 +150,12 @@ struct LoadScalar {
 // Puts Functor(registers[Operands]...) into register Slot.
 template <typename Functor, typename File, int Slot, int... Operands>
 struct Apply {
-  private:
+private:
     using Self = Apply<Functor, File, Slot, Operands...>;
-    using Result =
-        decltype(lift<Functor>(std::declval<const File&>().template get<Operands>()...));
-    using Parent =
-        fk::UnaryOperation<File, typename Placed<File, Slot, Result>::type, Self>;
+    using Result = decltype(lift<Functor>(std::declval<const File&>().template get<Operands>()...));
+    using Parent = fk::UnaryOperation<File, typename Placed<File, Slot, Result>::type, Self>;
 
-  public:
+public:
     FK_STATIC_STRUCT(Apply, Self)
     DECLARE_UNARY_PARENT
     FK_HOST_DEVICE_FUSE OutputType exec(const InputType& registers) {
@@ -170,14 +166,15 @@ struct Apply {
 // Stores register Slot; ends a chain, or (as fk::MidWrite) goes on with the same registers.
 template <typename File, int Slot, typename T, int Rank, Inner inner>
 struct StridedWrite {
-  private:
+private:
     using Self = StridedWrite<File, Slot, T, Rank, inner>;
-    using Parent = fk::WriteOperation<File, StreamParams<T, Rank, inner>, T,
-                                      fk::TF::DISABLED, Self>;
+    using Parent =
+        fk::WriteOperation<File, StreamParams<T, Rank, inner>, T, fk::TF::DISABLED, Self>;
 
-  public:
+public:
     FK_STATIC_STRUCT(StridedWrite, Self)
-    // By hand: the library's DECLARE_WRITE_PARENT takes its input for a vector that threads may fuse.
+    // By hand: the library's DECLARE_WRITE_PARENT takes its input for a vector that threads may
+    // fuse.
     using InputType = typename Parent::InputType;
     using ParamsType = typename Parent::ParamsType;
     using WriteDataType = typename Parent::WriteDataType;

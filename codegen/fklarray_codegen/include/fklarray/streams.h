@@ -1,7 +1,8 @@
-// Arrays with strides, and how the elements of one thread are loaded and stored. An index space has at least two dimensions: rows, and
-// elements in a row. One thread works on one pack of a row: thread.x is the pack, thread.y the
-// row, thread.z counts the dimensions before them. The last row of each block of rows may be
-// shorter, which lets any long run of elements be cut into rows of one length.
+// Arrays with strides, and how the elements of one thread are loaded and stored. An index space has
+// at least two dimensions: rows, and elements in a row. One thread works on one pack of a row:
+// thread.x is the pack, thread.y the row, thread.z counts the dimensions before them. The last row
+// of each block of rows may be shorter, which lets any long run of elements be cut into rows of one
+// length.
 #pragma once
 
 #include <fklarray/pack.h>
@@ -102,6 +103,18 @@ FKLARRAY_COLD void store_short(T* row, std::int64_t stride, std::int64_t length,
     for (int lane = 0; lane < length; ++lane) row[lane * stride] = pack.get(lane);
 }
 
+// One register after the other: gcc takes a larger memcpy apart into smaller moves, on which the
+// vector loads that follow have to wait.
+template <int Bytes>
+FK_HOST_DEVICE_STATIC void copy_registers(void* to, const void* from) {
+    constexpr int step = Bytes < vector_bytes ? Bytes : vector_bytes;
+    for (int at = 0; at < Bytes; at += step) {
+        Vector<char, step> piece;
+        __builtin_memcpy(&piece, static_cast<const char*>(from) + at, step);
+        __builtin_memcpy(static_cast<char*>(to) + at, &piece, step);
+    }
+}
+
 template <int Lanes, typename T, int Rank, Inner inner>
 FK_HOST_DEVICE_STATIC Pack<T, Lanes> load(const fk::Point& thread,
                                           const StreamParams<T, Rank, inner>& params) {
@@ -117,7 +130,7 @@ FK_HOST_DEVICE_STATIC Pack<T, Lanes> load(const fk::Point& thread,
         const T* const from = row + run.first * stride;
         Pack<T, Lanes> pack;
         if constexpr (inner == Inner::unit) {
-            __builtin_memcpy(&pack.vector, from, sizeof(T) * Lanes);
+            copy_registers<sizeof(T) * Lanes>(&pack.vector, from);
         } else {
             for (int lane = 0; lane < Lanes; ++lane) pack.set(lane, from[lane * stride]);
         }
@@ -138,7 +151,7 @@ FK_HOST_DEVICE_STATIC void store(const fk::Point& thread, const Pack<T, Lanes>& 
     }
     T* const to = row + run.first * stride;
     if constexpr (inner == Inner::unit) {
-        __builtin_memcpy(to, &pack.vector, sizeof(T) * Lanes);
+        copy_registers<sizeof(T) * Lanes>(to, &pack.vector);
     } else {
         for (int lane = 0; lane < Lanes; ++lane) to[lane * stride] = pack.get(lane);
     }

@@ -43,8 +43,8 @@ struct Tuple : tuple_details::Leaves<std::index_sequence_for<Ts...>, Ts...> {
     static constexpr std::size_t size = sizeof...(Ts);
 
     FK_HOST_DEVICE_CNST Tuple() : Base() {}
-    template <typename... Us, typename = std::enable_if_t<(sizeof...(Us) == sizeof...(Ts)) &&
-                                                          (sizeof...(Us) > 0)>>
+    template <typename... Us,
+              typename = std::enable_if_t<(sizeof...(Us) == sizeof...(Ts)) && (sizeof...(Us) > 0)>>
     FK_HOST_DEVICE_CNST Tuple(const Us&... values) : Base(std::in_place, values...) {}
 };
 

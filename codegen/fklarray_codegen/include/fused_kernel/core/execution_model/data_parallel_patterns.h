@@ -25,7 +25,7 @@ struct TransformDPP {
         write(fold, iOps...);
     }
 
-  private:
+private:
     template <typename Fold, typename First, typename... Rest>
     FK_HOST_DEVICE_FUSE void write(const Fold& fold, const First& first, const Rest&... rest) {
         if constexpr (sizeof...(Rest) > 0) {

@@ -26,7 +26,7 @@ struct Executor<TransformDPP<ParArch::CPU, TFEN>> {
         });
     }
 
-  private:
+private:
     // Operations times points below which one thread is faster (measured: a wake-up costs 5 us).
     static constexpr std::int64_t parallelWork = 1 << 16;
     static constexpr std::int64_t tasksPerThread = 8;

@@ -14,7 +14,7 @@ class Stream_;
 // the C ABI of the host language's thread pool; a null pointer means: run in the calling thread.
 template <>
 class Stream_<ParArch::CPU> {
-  public:
+public:
     struct TaskExecutor {
         std::int32_t abi;
         std::int32_t threads;
@@ -43,7 +43,7 @@ class Stream_<ParArch::CPU> {
     void sync() {}
     static constexpr ParArch parArch() { return ParArch::CPU; }
 
-  private:
+private:
     TaskExecutor* executor_ = nullptr;
 };
 

@@ -89,8 +89,7 @@ struct OpenInstantiableOperation final : OperationData<Operation_t> {
     template <typename Input>
     FK_HOST_DEVICE_CNST friend auto operator|(const InputFoldType<Input>& fold,
                                               const OpenInstantiableOperation& self) {
-        return InputFoldType<>::build(fold.thread,
-                                      Operation::exec(fold.thread, fold.input, self));
+        return InputFoldType<>::build(fold.thread, Operation::exec(fold.thread, fold.input, self));
     }
 };
 

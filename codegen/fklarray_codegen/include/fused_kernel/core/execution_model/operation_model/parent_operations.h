@@ -127,47 +127,50 @@ struct WriteOperation {
     static constexpr bool THREAD_FUSION = Parent::THREAD_FUSION;
 
 #define DECLARE_UNARY_PARENT                                                                       \
-    FK_DECLARE_COMMON FK_DECLARE_INPUT FK_DECLARE_OUTPUT                                           \
-    FK_HOST_FUSE InstantiableType build() { return {}; }
+    FK_DECLARE_COMMON FK_DECLARE_INPUT FK_DECLARE_OUTPUT FK_HOST_FUSE InstantiableType build() {   \
+        return {};                                                                                 \
+    }
 
 #define DECLARE_BINARY_PARENT                                                                      \
     FK_DECLARE_PARAMS FK_DECLARE_BUILD_PARAMS FK_DECLARE_INPUT FK_DECLARE_OUTPUT                   \
-    FK_HOST_DEVICE_FUSE OutputType exec(const InputType& input, const OperationDataType& opData) { \
+        FK_HOST_DEVICE_FUSE OutputType                                                             \
+        exec(const InputType& input, const OperationDataType& opData) {                            \
         return exec(input, opData.params);                                                         \
     }
 
 #define DECLARE_TERNARY_PARENT                                                                     \
-    FK_DECLARE_PARAMS FK_DECLARE_BUILD_BACK FK_DECLARE_INPUT FK_DECLARE_OUTPUT                     \
-    FK_HOST_DEVICE_FUSE OutputType exec(const InputType& input, const OperationDataType& opData) { \
+    FK_DECLARE_PARAMS FK_DECLARE_BUILD_BACK FK_DECLARE_INPUT FK_DECLARE_OUTPUT FK_HOST_DEVICE_FUSE \
+        OutputType                                                                                 \
+        exec(const InputType& input, const OperationDataType& opData) {                            \
         return exec(input, opData.params, opData.backIOp);                                         \
     }
 
 #define DECLARE_READ_PARENT_BASIC                                                                  \
     FK_DECLARE_PARAMS FK_DECLARE_BUILD_PARAMS FK_DECLARE_OUTPUT FK_DECLARE_READ_DATA               \
-    FK_HOST_DEVICE_FUSE OutputType exec(const fk::Point& thread,                                   \
-                                        const OperationDataType& opData) {                         \
+        FK_HOST_DEVICE_FUSE OutputType                                                             \
+        exec(const fk::Point& thread, const OperationDataType& opData) {                           \
         return exec(thread, opData.params);                                                        \
     }
 #define DECLARE_READ_PARENT DECLARE_READ_PARENT_BASIC
 
 #define DECLARE_READBACK_PARENT_BASIC                                                              \
     FK_DECLARE_PARAMS FK_DECLARE_BUILD_BACK FK_DECLARE_OUTPUT FK_DECLARE_READ_DATA                 \
-    FK_HOST_DEVICE_FUSE OutputType exec(const fk::Point& thread,                                   \
-                                        const OperationDataType& opData) {                         \
+        FK_HOST_DEVICE_FUSE OutputType                                                             \
+        exec(const fk::Point& thread, const OperationDataType& opData) {                           \
         return exec(thread, opData.params, opData.backIOp);                                        \
     }
 #define DECLARE_READBACK_PARENT DECLARE_READBACK_PARENT_BASIC
 
 #define DECLARE_OPEN_PARENT                                                                        \
     FK_DECLARE_PARAMS FK_DECLARE_BUILD_PARAMS FK_DECLARE_INPUT FK_DECLARE_OUTPUT                   \
-    FK_HOST_DEVICE_FUSE OutputType exec(const fk::Point& thread, const InputType& input,           \
-                                        const OperationDataType& opData) {                         \
+        FK_HOST_DEVICE_FUSE OutputType                                                             \
+        exec(const fk::Point& thread, const InputType& input, const OperationDataType& opData) {   \
         return exec(thread, input, opData.params);                                                 \
     }
 
 #define DECLARE_WRITE_PARENT_BASIC                                                                 \
-    FK_DECLARE_PARAMS FK_DECLARE_BUILD_PARAMS FK_DECLARE_INPUT                                     \
-    using WriteDataType = typename Parent::WriteDataType;                                          \
+    FK_DECLARE_PARAMS FK_DECLARE_BUILD_PARAMS FK_DECLARE_INPUT using WriteDataType =               \
+        typename Parent::WriteDataType;                                                            \
     static constexpr bool THREAD_FUSION = Parent::THREAD_FUSION;                                   \
     FK_HOST_DEVICE_FUSE void exec(const fk::Point& thread, const InputType& input,                 \
                                   const OperationDataType& opData) {                               \
