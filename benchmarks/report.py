@@ -153,7 +153,7 @@ def _machine_lines(results: dict[str, Any]) -> list[str]:
         ],
         ["System", f"{about['system']}, Python {about['python']}"],
         ["Compiler", about["compiler"]],
-        ["fklarray commit", str(about["fklarray_commit"])],
+        ["fklarray commit", about["fklarray_commit"] or "unknown"],
         *(
             [name, f"{version}, threads: {about['threads'][name]}"]
             for name, version in about["versions"].items()

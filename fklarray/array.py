@@ -272,8 +272,11 @@ class Array(Operators):
         if stream not in (None, -1):
             raise BufferError(f"an array on the CPU has no stream, but stream={stream!r} was given")
         versioned = max_version is not None and max_version[0] >= 1
-        buffer = self._materialize()
-        readonly = buffer.readonly or not self._is_private()
+        self._materialize()
+        # Asked before this function refers to the memory itself.
+        private = self._is_private()
+        buffer = stream_of(self._state).buffer
+        readonly = buffer.readonly or not private
         if copy or (copy is None and readonly):
             (state,) = evaluate(*self._state, self._shape)
             buffer, readonly, copy = stream_of(state).buffer, False, True

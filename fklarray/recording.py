@@ -152,13 +152,10 @@ def scalar_state(value: complex, dtype: DType) -> State:
 def _represent(value: complex, dtype: DType) -> complex:
     kind = dtype.kind
     if kind == "real":
-        number = float(value.real)
-        # Out of float32's range but not of float64's: infinite, as the conversion rounds.
-        if dtype.bits == 32 and abs(number) > _FLOAT32_MAX:
-            return _round_to_float32(number)
-        return number
+        return _component(float(value.real), dtype.bits)
     if kind == "complex":
-        return complex(value)
+        bits = dtype.bits // 2
+        return complex(_component(value.real, bits), _component(value.imag, bits))
     if kind == "bool":
         return bool(value)
     number = int(value.real)
@@ -168,6 +165,11 @@ def _represent(value: complex, dtype: DType) -> complex:
     if not low <= number < high:
         raise OverflowError(f"Python integer {number} is out of bounds for {dtype}")
     return number
+
+
+def _component(number: float, bits: int) -> float:
+    # Out of float32's range but not of float64's: infinite, as the conversion rounds.
+    return _round_to_float32(number) if bits == 32 and abs(number) > _FLOAT32_MAX else number
 
 
 def _round_to_float32(number: float) -> float:

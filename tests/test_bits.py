@@ -72,9 +72,7 @@ def test_strides(row: DType, arity: int, device: str) -> None:
 
 @pytest.mark.parametrize("arity", [1, 2])
 @pytest.mark.parametrize("row", FLOATING, ids=str)
-def test_numbers_of_threads_and_places_in_long_arrays(
-    row: DType, arity: int, device: str
-) -> None:
+def test_numbers_of_threads_and_places_in_long_arrays(row: DType, arity: int, device: str) -> None:
     repeat = 150  # several rows, of which each thread gets some
     arrays = tuple(
         xp.asarray(np.tile(value, repeat), device=device) for value in _operands(row, arity)
@@ -97,7 +95,8 @@ def test_beside_other_data_types(row: DType, arity: int, device: str) -> None:
     mask = xp.asarray(random(DTYPES["bool"], 133, 3), device=device)
     whole = xp.asarray(random(DTYPES["int64"], 133, 4), device=device)
     small = xp.asarray(random(DTYPES["uint8"], 133, 5), device=device)
-    other = xp.asarray(random(DTYPES["float32" if row.bits != 32 else "float64"], 133, 6))
+    kind = DTYPES["float32" if row.bits != 32 else "float64"]
+    other = xp.asarray(random(kind, 133, 6), device=device)
     beside = [
         xp.where(mask, whole, xp.astype(small, xp.int64)),
         xp.sqrt(xp.abs(other)) * 3,
@@ -137,5 +136,8 @@ def test_broadcast_operands(dtype: str, device: str) -> None:
     values = _operands(DTYPES[dtype], 2)[0][:60]
     x = xp.asarray(values, device=device)
     table = np.asarray(xp.atan2(x[:, None], x[None, :]))
-    pairs = np.asarray(xp.atan2(xp.asarray(np.repeat(values, 60)), xp.asarray(np.tile(values, 60))))
+    first, second = np.repeat(values, 60), np.tile(values, 60)
+    pairs = np.asarray(
+        xp.atan2(xp.asarray(first, device=device), xp.asarray(second, device=device))
+    )
     assert_same_bits(table, pairs.reshape(60, 60))

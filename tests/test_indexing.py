@@ -136,12 +136,18 @@ def test_bounds_are_checked_when_recorded(device: str) -> None:
 
 @pytest.mark.parametrize(
     ("key", "shape"),
-    [(slice(1, 3), (3, 5)), ((0,), (4,)), (..., (2, 4, 5)), ((slice(None), 0), (4, 1)), (0, (5, 1))],
+    [
+        (slice(1, 3), (3, 5)),
+        ((0,), (4,)),
+        (..., (2, 4, 5)),
+        ((slice(None), 0), (4, 1)),
+        (0, (5, 1)),
+    ],
 )
 def test_values_that_do_not_fit(key: Any, shape: tuple[int, ...], device: str) -> None:
     _, x = _pair((4, 5), False, device)
     with pytest.raises(ValueError, match=rf"\({shape[0]}, "):
-        x[key] = xp.ones(shape) if len(shape) > 1 else xp.ones((*shape, 1))
+        x[key] = xp.ones(shape if len(shape) > 1 else (*shape, 1), device=device)
     _same(x, _base((4, 5)))
 
 
@@ -157,7 +163,7 @@ def test_assignment_keeps_the_data_type(dtype: str, device: str) -> None:
         with pytest.raises(TypeError, match=dtype):
             x[0] = 1j
         with pytest.raises(TypeError, match=dtype):
-            x[:2] = xp.asarray([1j, 2j])
+            x[:2] = xp.asarray([1j, 2j], device=device)
     _same(x, values)
 
 
@@ -167,8 +173,8 @@ def test_many_pieces(device: str) -> None:
         x[10 * k : 10 * k + 10] += k + 1
     assert np.asarray(x).reshape(6, 10).tolist() == [[k + 1.0] * 10 for k in range(6)]
     cube = xp.zeros((2, 4, 3, 6), device=device)
-    cube[1, 1:3, 2, ::3] = xp.full((2, 2), 3.0)
-    cube[0, ..., 1] = xp.asarray(np.array([7.0, 8.0, 9.0]))
+    cube[1, 1:3, 2, ::3] = xp.full((2, 2), 3.0, device=device)
+    cube[0, ..., 1] = xp.asarray(np.array([7.0, 8.0, 9.0]), device=device)
     reference = np.zeros((2, 4, 3, 6))
     reference[1, 1:3, 2, ::3] = 3
     reference[0, ..., 1] = [7, 8, 9]

@@ -161,7 +161,9 @@ def test_broadcast_shapes(shapes: Any) -> None:
     assert broadcast_shapes(*shapes.input_shapes) == shapes.result_shape
 
 
-@given(shapes=st.lists(hnp.array_shapes(min_dims=0, min_side=0, max_side=3), min_size=1, max_size=3))
+@given(
+    shapes=st.lists(hnp.array_shapes(min_dims=0, min_side=0, max_side=3), min_size=1, max_size=3)
+)
 def test_broadcast_shapes_refuses_what_numpy_does(shapes: list[tuple[int, ...]]) -> None:
     try:
         wanted = np.broadcast_shapes(*shapes)

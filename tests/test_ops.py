@@ -19,14 +19,15 @@ from fklarray_codegen.ops import OPS
 from samples import accepted, operands, random, special
 
 # "Element-wise Functions" of the array API standard 2025.12.
-STANDARD = set(
-    """abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_invert
+_STANDARD = """
+    abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_invert
     bitwise_or bitwise_right_shift bitwise_xor ceil clip conj copysign cos cosh divide equal exp
     expm1 floor floor_divide greater greater_equal hypot imag isfinite isinf isnan less less_equal
     log log1p log2 log10 logaddexp logical_and logical_not logical_or logical_xor maximum minimum
     multiply negative nextafter not_equal positive pow real reciprocal remainder round sign signbit
-    sin sinh square sqrt subtract tan tanh trunc""".split()
-)
+    sin sinh square sqrt subtract tan tanh trunc
+"""
+STANDARD = set(_STANDARD.split())
 CASES = [
     pytest.param(op, row, id=f"{op.name}-{row.name}")
     for op in OPS.values()
@@ -34,9 +35,7 @@ CASES = [
     for row in accepted(op)
 ]
 INEXACT_COMPLEX = [
-    op
-    for op in OPS.values()
-    if op.complex_ulp and op.arity == 1 and hasattr(mpmath, op.name.replace("reciprocal", ""))
+    op for op in OPS.values() if op.complex_ulp and op.arity == 1 and hasattr(mpmath, op.name)
 ]
 
 # ------------------------------------------------------------------------------- completeness
@@ -190,7 +189,7 @@ def test_where_and_clip(name: str, device: str) -> None:
     chosen = xp.where(xp.asarray(mask, device=device), x, y)
     assert_same_bits(np.asarray(chosen), np.where(mask, a, b))
     assert_same_bits(
-        np.asarray(xp.where(xp.asarray(mask[::-1]), x[::-1], y[0])),
+        np.asarray(xp.where(xp.asarray(mask[::-1], device=device), x[::-1], y[0])),
         np.where(mask[::-1], a[::-1], b[0]),
     )
     if np.dtype(name).kind in "iuf":

@@ -102,9 +102,7 @@ class Program:
         mask, a, b = self.pick("b"), self.pick(), self.pick()
         if mask is None or a is None or b is None:
             return None
-        return Pair(
-            np.where(mask.numpy, a.numpy, b.numpy), xp.where(mask.ours, a.ours, b.ours)
-        )
+        return Pair(np.where(mask.numpy, a.numpy, b.numpy), xp.where(mask.ours, a.ours, b.ours))
 
     def _view(self) -> Pair | None:
         """Change the order of elements but not the shape, so that pairs keep fitting."""

@@ -46,7 +46,7 @@ def test_no_golden_file_is_left_over() -> None:
 @pytest.mark.parametrize("name", GRAPHS)
 def test_the_text_has_the_four_steps_in_order(name: str) -> None:
     text = source(name)
-    entry = text.index('int fkl_entry(const void** params, void* stream)')
+    entry = text.index("int fkl_entry(const void** params, void* stream)")
     places = [text.index(step) for step in ("// 1.", "// 2.", "// 3.", "fk::executeOperations<")]
     assert [entry, *places] == sorted([entry, *places])
     assert text.count("reinterpret_cast<const ") == text.count("params[")
@@ -89,17 +89,11 @@ def test_everything_else_is_in_the_signature() -> None:
         (xp.where(a > b, b, a),), (xp.where(b > a, a, b),), (-a,), (abs(a),), (a.T * b.T,),
         (xp.reshape(a[::2, :80] * 1, (20, 80)),), (a[::2, :80, None] * row[:3],),
     ]  # fmt: skip
-    seen: dict[str, int] = {}
+    seen: dict[str, list[int]] = {}
     for index, arrays in enumerate(different):
-        signature = xp.explain(*arrays).signature
-        seen.setdefault(signature, index)
-    # b - a * 1 and others differ; of these, a.T * b.T is walked as a * b is.
-    same = [
-        (index, seen[xp.explain(*arrays).signature])
-        for index, arrays in enumerate(different)
-        if seen[xp.explain(*arrays).signature] != index
-    ]
-    assert [(different.index((different[i])), j) for i, j in same if i != 28] == []
+        seen.setdefault(xp.explain(*arrays).signature, []).append(index)
+    # A transposed product is walked in the order of memory: it is the second one again.
+    assert [same for same in seen.values() if len(same) > 1] == [[1, 28]]
 
 
 def test_equal_sources_have_equal_signatures_and_the_reverse() -> None:
@@ -129,7 +123,9 @@ def test_explain_prints_well() -> None:
 def _chain(length: int) -> Node:
     node = STREAMS[F32]
     for _ in range(length):
-        node = apply(OPS["add"], (node, SCALARS[F32]), (tuple(range(len(node.leaves))), (len(node.leaves),)))
+        node = apply(
+            OPS["add"], (node, SCALARS[F32]), (tuple(range(len(node.leaves))), (len(node.leaves),))
+        )
     return node
 
 
@@ -206,8 +202,10 @@ def test_linearise_tells_equal_structures_on_different_leaves_apart() -> None:
 
 
 def test_a_deep_chain_does_not_recurse() -> None:
-    node = _chain(3000)
-    assert len(linearise(node)) == 6001
+    node = STREAMS[F32]
+    for _ in range(1200):
+        node = apply(OPS["square"], (node,), ((0,),))
+    assert len(linearise(node)) == 1201
     check_graph(node)
 
 
@@ -228,7 +226,10 @@ ILLEGAL = [
     (Node(ADD, F32, (STREAMS[F32],), ((0,),)), "1 operands"),
     (Node(OPS["less"], F32, (STREAMS[F32], STREAMS[F32]), TWO), "result"),
     (Node(OPS["where"], F32, (STREAMS[F32],) * 3, ((0,), (1,), (2,))), "condition"),
-    (Node(OPS["where"], F32, (STREAMS[BOOL], STREAMS[F32], STREAMS[INT]), ((0,), (1,), (2,))), "ty"),
+    (
+        Node(OPS["where"], F32, (STREAMS[BOOL], STREAMS[F32], STREAMS[INT]), ((0,), (1,), (2,))),
+        "ty",
+    ),
     (Node(CAST, F32, (STREAMS[F32], STREAMS[F32]), TWO), "cast"),
     (Node("sum", F32, (STREAMS[F32],), ((0,),)), "unknown"),
     (Node(OPS["abs"], F64, (STREAMS[DTYPES["complex64"]],), ((0,),)), "result"),

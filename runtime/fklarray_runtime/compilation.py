@@ -30,8 +30,6 @@ _COMMON_FLAGS = (
     "-fno-rtti",
     "-fopenmp-simd",
 )
-# gcc leaves larger structures in memory; a kernel's values must live in registers (20 times).
-_GCC_FLAGS = ("--param", "sra-max-scalarization-size-Ospeed=8192")
 _MOST_ERROR_TEXT = 8000
 _GRACE_SECONDS = 2.0
 
@@ -96,11 +94,7 @@ def flags(compiler: Compiler) -> tuple[str, ...]:
     ValueError
         FKLARRAY_CPU_LEVEL is malformed.
     """
-    return (*command_flags(compiler.command, compiler.vector_math), *_kind_flags(compiler))
-
-
-def _kind_flags(compiler: Compiler) -> tuple[str, ...]:
-    return _GCC_FLAGS if compiler.kind == "gcc" else ()
+    return command_flags(compiler.command, compiler.vector_math)
 
 
 def command_flags(command: Sequence[str], vector_math: bool) -> tuple[str, ...]:
@@ -149,11 +143,7 @@ def compile_library(
     OSError
         The compiler is gone, or the disk is full.
     """
-    all_options = [
-        *_kind_flags(compiler),
-        *[f"-I{path.absolute()}" for path in include],
-        *options,
-    ]
+    all_options = [*[f"-I{path.absolute()}" for path in include], *options]
     run_compiler(compiler.command, compiler.vector_math, source, output, all_options)
 
 

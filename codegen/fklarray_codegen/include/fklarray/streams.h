@@ -40,24 +40,17 @@ struct StreamParams {
     Space<Rank> space;
 };
 
-// The elements of a row that one thread works on: [first, first + lanes), or fewer when the row is
-// shorter than a pack. The last pack of a row is moved back so that it is full as well.
-struct Run {
-    std::int64_t first;
-    std::int64_t length;  // of the row
-};
-
 template <int Rank>
 FK_HOST_DEVICE_FUSE std::int64_t row_length(const fk::Point& thread, const Space<Rank>& space) {
     return thread.y == space.shape[Rank - 2] - 1 ? space.last : space.shape[Rank - 1];
 }
 
-template <int Lanes, int Rank>
-FK_HOST_DEVICE_STATIC Run run_of(const fk::Point& thread, const Space<Rank>& space) {
-    const std::int64_t length = row_length(thread, space);
+// Where the pack of a thread starts in its row, given where the last full pack does: the last pack
+// is moved back, so that it is full as well.
+template <int Lanes>
+FK_HOST_DEVICE_FUSE std::int64_t first_of(const fk::Point& thread, std::int64_t latest) {
     const std::int64_t first = std::int64_t{thread.x} * Lanes;
-    const std::int64_t latest = length - Lanes;
-    return {latest < 0 ? 0 : (first < latest ? first : latest), length};
+    return first < latest ? first : latest;
 }
 
 template <typename T, int Rank, Inner inner>
@@ -122,12 +115,12 @@ FK_HOST_DEVICE_STATIC Pack<T, Lanes> load(const fk::Point& thread,
     if constexpr (inner == Inner::broadcast) {
         return splat<T, Lanes>(*row);
     } else {
-        const Run run = run_of<Lanes>(thread, params.space);
+        const std::int64_t latest = row_length(thread, params.space) - Lanes;
         const std::int64_t stride = inner_stride<inner>(params.stream);
-        if (__builtin_expect(run.length < Lanes, 0)) {
-            return load_short<T, Lanes>(row, stride, run.length);
+        if (__builtin_expect(latest < 0, 0)) {
+            return load_short<T, Lanes>(row, stride, latest + Lanes);
         }
-        const T* const from = row + run.first * stride;
+        const T* const from = row + first_of<Lanes>(thread, latest) * stride;
         Pack<T, Lanes> pack;
         if constexpr (inner == Inner::unit) {
             copy_registers<sizeof(T) * Lanes>(&pack.vector, from);
@@ -143,13 +136,13 @@ FK_HOST_DEVICE_STATIC void store(const fk::Point& thread, const Pack<T, Lanes>& 
                                  const StreamParams<T, Rank, inner>& params) {
     static_assert(inner != Inner::broadcast, "Every element is written to a place of its own");
     T* const row = row_of(thread, params);
-    const Run run = run_of<Lanes>(thread, params.space);
+    const std::int64_t latest = row_length(thread, params.space) - Lanes;
     const std::int64_t stride = inner_stride<inner>(params.stream);
-    if (__builtin_expect(run.length < Lanes, 0)) {
-        store_short<T, Lanes>(row, stride, run.length, pack);
+    if (__builtin_expect(latest < 0, 0)) {
+        store_short<T, Lanes>(row, stride, latest + Lanes, pack);
         return;
     }
-    T* const to = row + run.first * stride;
+    T* const to = row + first_of<Lanes>(thread, latest) * stride;
     if constexpr (inner == Inner::unit) {
         copy_registers<sizeof(T) * Lanes>(to, &pack.vector);
     } else {

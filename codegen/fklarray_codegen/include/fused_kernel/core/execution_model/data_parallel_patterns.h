@@ -20,19 +20,28 @@ struct TransformDPP {
     template <typename ReadIOp, typename... IOps>
     FK_HOST_DEVICE_FUSE void exec_thread(const Point& thread, const ReadIOp& read,
                                          const IOps&... iOps) {
-        // The final Write passes the fold on, so that its own exec can be called with the value.
-        const auto fold = ((thread | read) | ... | iOps);
-        write(fold, iOps...);
+        operate(thread, ReadIOp::Operation::exec(thread, read), iOps...);
     }
 
-private:
-    template <typename Fold, typename First, typename... Rest>
-    FK_HOST_DEVICE_FUSE void write(const Fold& fold, const First& first, const Rest&... rest) {
-        if constexpr (sizeof...(Rest) > 0) {
-            write(fold, rest...);
+  private:
+    // The same as folding with operator|, but every value is built where the next operation reads
+    // it: a compiler keeps what is never copied as a whole in registers.
+    template <typename Input, typename IOp, typename... Rest>
+    FK_HOST_DEVICE_FUSE void operate(const Point& thread, const Input& input, const IOp& iOp,
+                                     const Rest&... rest) {
+        using Operation = typename IOp::Operation;
+        if constexpr (opIs<WriteType, IOp> || opIs<MidWriteType, IOp>) {
+            Operation::exec(thread, input, iOp);
+            if constexpr (sizeof...(Rest) > 0) operate(thread, input, rest...);
         } else {
-            static_assert(opIs<WriteType, First>, "The last operation must be a Write");
-            First::Operation::exec(fold.thread, fold.input, first);
+            static_assert(sizeof...(Rest) > 0, "The last operation must be a Write");
+            if constexpr (opIs<OpenType, IOp>) {
+                operate(thread, Operation::exec(thread, input, iOp), rest...);
+            } else if constexpr (opIs<UnaryType, IOp>) {
+                operate(thread, Operation::exec(input), rest...);
+            } else {
+                operate(thread, Operation::exec(input, iOp), rest...);
+            }
         }
     }
 };
