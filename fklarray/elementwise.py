@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from fklarray.array import Array
-from fklarray.operators import Operand, record
+from fklarray.operators import Operand, Shortcuts, record
 from fklarray_codegen.ops import OPS
 
 __all__ = [
@@ -88,10 +88,10 @@ class _Binary(Protocol):
 
 
 def _unary(name: str) -> _Unary:
-    op = OPS[name]
+    record_unary = Shortcuts(OPS[name]).unary
 
     def function(x: Array, /) -> Array:
-        return record(op, x)
+        return record_unary(x)
 
     _document(function, name, "x : Array\n    ")
     return function
@@ -99,9 +99,13 @@ def _unary(name: str) -> _Unary:
 
 def _binary(name: str) -> _Binary:
     op = OPS[name]
+    shortcuts = Shortcuts(op)
+    binary, reflected = shortcuts.binary, shortcuts.reflected
 
     def function(x1: Operand, x2: Operand, /) -> Array:
-        return record(op, x1, x2)
+        if isinstance(x1, Array):
+            return binary(x1, x2)
+        return reflected(x2, x1) if isinstance(x2, Array) else record(op, x1, x2)
 
     _document(function, name, "x1, x2 : Array or scalar\n    ")
     return function

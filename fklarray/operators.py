@@ -11,6 +11,7 @@ from fklarray.dtype_rows import scalar_dtype
 from fklarray.evaluation import evaluate
 from fklarray.interchange import state_of_numpy
 from fklarray.recording import (
+    FEW_STREAMS,
     Memory,
     Scalar,
     State,
@@ -19,6 +20,7 @@ from fklarray.recording import (
     common_dtype,
     compare_out_of_range,
     is_contiguous,
+    merge,
     operand_dtype,
     scalar_state,
     stream_of,
@@ -33,7 +35,7 @@ from fklarray_codegen.ops import OPS, Op
 if TYPE_CHECKING:
     from fklarray.array import Array
 
-__all__ = ["Number", "Operand", "Operators", "record", "record_where"]
+__all__ = ["Number", "Operand", "Operators", "Shortcuts", "record", "record_where"]
 
 Number: TypeAlias = bool | int | float | complex
 # What may stand on the other side of an operator.
@@ -143,72 +145,101 @@ def _recorded(op: Op, operands: list[Array | Number]) -> Array:
     return Operators.array(shape, combine(op, *states))
 
 
-class _Shortcuts:
-    """Structures of one operator's most frequent uses, found again without any checking.
+class Shortcuts:
+    """Structures of one operation's most frequent uses, found again without any checking.
 
-    They hold for operands whose data types and sizes were checked when they were first met: a
-    floating-point array with a Python number (by the array's node), or two arrays of one shape
-    and data type that share no leaf (by both nodes).
+    They hold for operands whose data types were checked when they were first met: an array alone,
+    a floating-point array with a Python number, or two arrays of one data type.
     """
 
-    __slots__ = ("_known", "op")
+    __slots__ = ("_known", "_op")
 
     def __init__(self, op: Op) -> None:
-        self.op = op
-        self._known: dict[Node | tuple[Node, Node], Node] = {}
+        self._op = op
+        self._known: dict[tuple[object, ...], Node] = {}
 
-    def find(self, array: Array, other: Any, reflected: bool) -> Array | None:
-        """Return the result, or None where the operation has to be looked at."""
-        node, leaves = array._state
-        if type(other) is float or type(other) is int:
-            result = self._known.get(node)
-            # Not a range in which rounding to the array's type could overflow, and no NaN.
-            if result is not None and -_SAFE < other < _SAFE:
-                scalar = (Scalar(float(other)),)
-                return Operators.array(
-                    array._shape, (result, scalar + leaves if reflected else leaves + scalar)
-                )
-        elif isinstance(other, Operators) and other._shape == array._shape:
-            second, more = other._state
-            result = self._known.get((node, second))
-            if result is not None and not any(map(leaves.__contains__, more)):
-                return Operators.array(array._shape, (result, (*leaves, *more)))
-        return None
+    def unary(self, x: Array) -> Array:
+        """Record the operation on one array."""
+        if not isinstance(x, Operators):
+            return record(self._op, x)
+        state = x._state
+        key = (state[0],)
+        known = self._known.get(key)
+        if known is not None:
+            return Operators.array(x._shape, (known, state[1]))
+        result = record(self._op, x)
+        if x._state is state:
+            self._learn(key, result)
+        return result
 
-    def learn(self, array: Array, other: Any, result: Array) -> None:
-        """Remember the structure of a result, if it is one of the frequent uses."""
-        node, leaves = array._state
-        if len(self._known) > _MAX_SHORTCUTS:
-            self._known.clear()
-        if len(result._state[1]) > _FEW_LEAVES or too_large(result._state):
-            return
-        if type(other) in (int, float):
-            if node.dtype.kind == "real" and len(result._state[1]) == len(leaves) + 1:
-                self._known[node] = result._state[0]
-        elif isinstance(other, Operators) and other._shape == array._shape:
-            second, more = other._state
-            if second.dtype is node.dtype and len(result._state[1]) == len(leaves) + len(more):
-                self._known[node, second] = result._state[0]
+    def binary(self, x1: Array, x2: Any) -> Array:
+        """Record the operation on an array and anything."""
+        if not isinstance(x2, Operators.array):
+            return self._with_number(x1, x2, False)
+        state, other = x1._state, x2._state
+        leaves, more = state[1], other[1]
+        if more is leaves or any(map(leaves.__contains__, more)):
+            leaves, slot = merge(leaves, more)
+            key: tuple[object, ...] = (state[0], other[0], slot)
+        else:
+            leaves += more
+            key = (state[0], other[0])
+        known = self._known.get(key)
+        if known is not None:
+            shape = x1._shape
+            if x2._shape != shape:
+                shape = broadcast_shapes(shape, x2._shape)
+            return Operators.array(shape, (known, leaves))
+        result = record(self._op, x1, x2)
+        if state[0].dtype is other[0].dtype and x1._state is state and x2._state is other:
+            self._learn(key, result)
+        return result
+
+    def reflected(self, x2: Array, x1: Any) -> Array:
+        """Record the operation on anything but an array, and an array."""
+        return self._with_number(x2, x1, True)
+
+    def _with_number(self, array: Array, number: Any, reflected: bool) -> Array:
+        state = array._state
+        node, leaves = state
+        key = (node, reflected, "number")
+        # Not a range in which rounding to the array's type could overflow, and no NaN.
+        if (type(number) is float or type(number) is int) and -_SAFE < number < _SAFE:
+            known = self._known.get(key)
+            if known is not None:
+                scalar = (Scalar(float(number)),)
+                leaves = scalar + leaves if reflected else leaves + scalar
+                return Operators.array(array._shape, (known, leaves))
+        result = record(self._op, *((number, array) if reflected else (array, number)))
+        # A power's structure depends on the exponent, and integers on their range.
+        usual = node.dtype.kind == "real" and self._op.name != "pow"
+        if usual and type(number) in (float, int) and array._state is state:
+            self._learn(key, result)
+        return result
+
+    def _learn(self, key: tuple[object, ...], result: Array) -> None:
+        """Remember a structure, unless how much memory its operands hold must be looked at.
+
+        The caller has seen that recording left the operands as they were: they had not grown so
+        large that they were computed first.
+        """
+        node = result._state[0]
+        if node.streams <= FEW_STREAMS:
+            if len(self._known) > _MAX_SHORTCUTS:
+                self._known.clear()
+            self._known[key] = node
 
 
-# Shortcuts skip the check of how much memory the operands hold, so those have few leaves.
-_FEW_LEAVES = 8
 _MAX_SHORTCUTS = 1 << 12
 _SAFE = 1e38
 
 
 def _operator(name: str) -> Any:
     op = OPS[name]
-    shortcuts = _Shortcuts(op)
+    binary = Shortcuts(op).binary
 
     def forward(self: Array, other: Any, /) -> Any:
-        result = shortcuts.find(self, other, False)
-        if result is None:
-            if not _is_operand(other):
-                return NotImplemented
-            result = record(op, self, other)
-            shortcuts.learn(self, other, result)
-        return result
+        return binary(self, other) if isinstance(other, _OPERANDS) else NotImplemented
 
     forward.__doc__ = op.doc
     return forward
@@ -216,16 +247,10 @@ def _operator(name: str) -> Any:
 
 def _reflected(name: str) -> Any:
     op = OPS[name]
-    shortcuts = _Shortcuts(op)
+    record_reflected = Shortcuts(op).reflected
 
     def reflected(self: Array, other: Any, /) -> Any:
-        result = shortcuts.find(self, other, True)
-        if result is None:
-            if not _is_operand(other):
-                return NotImplemented
-            result = record(op, other, self)
-            shortcuts.learn(self, other, result)
-        return result
+        return record_reflected(self, other) if isinstance(other, _OPERANDS) else NotImplemented
 
     reflected.__doc__ = op.doc
     return reflected
@@ -255,9 +280,10 @@ def _inplace(name: str) -> Any:
 
 def _unary(name: str) -> Any:
     op = OPS[name]
+    record_unary = Shortcuts(op).unary
 
     def unary(self: Array, /) -> Array:
-        return record(op, self)
+        return record_unary(self)
 
     unary.__doc__ = op.doc
     return unary

@@ -37,6 +37,7 @@ __all__ = [
     "compare_out_of_range",
     "is_contiguous",
     "is_stream",
+    "merge",
     "operand_dtype",
     "scalar_state",
     "stream_of",
@@ -47,7 +48,7 @@ __all__ = [
 ]
 
 # Pending expressions keep their inputs alive: beyond so many arrays, no more bytes than this.
-_FEW_STREAMS = 8
+FEW_STREAMS = 8
 _MAX_STREAM_BYTES = 512 << 20
 
 _FLOAT32_MAX = 3.4028234663852886e38
@@ -255,7 +256,7 @@ def _join(
         if more is leaves:
             slots.append(_numbers(0, len(leaves)))
         elif any(leaf in leaves for leaf in more):
-            leaves, slot = _merge(leaves, more)
+            leaves, slot = merge(leaves, more)
             slots.append(slot)
         else:
             slots.append(_numbers(len(leaves), len(more)))
@@ -263,17 +264,20 @@ def _join(
     return tuple(nodes), tuple(slots), leaves
 
 
-def _merge(
+def merge(
     leaves: tuple[Leaf, ...], more: tuple[Leaf, ...]
 ) -> tuple[tuple[Leaf, ...], tuple[int, ...]]:
-    places = {id(leaf): index for index, leaf in enumerate(leaves)}
+    """Add the leaves of a further operand; return all, and the numbers of the operand's."""
+    # Leaves are compared by identity; each is among the operand's leaves once.
+    places = dict(zip(leaves, _numbers(0, len(leaves)), strict=True))
     merged = list(leaves)
     slot: list[int] = []
     for leaf in more:
-        if id(leaf) not in places:
-            places[id(leaf)] = len(merged)
+        place = places.get(leaf)
+        if place is None:
+            place = len(merged)
             merged.append(leaf)
-        slot.append(places[id(leaf)])
+        slot.append(place)
     return tuple(merged), tuple(slot)
 
 
@@ -282,11 +286,11 @@ def too_large(state: State) -> bool:
     node, leaves = state
     if node.operations > MAX_OPERATIONS or len(leaves) > MAX_LEAVES:
         return True
-    if len(leaves) <= _FEW_STREAMS:
+    if node.streams <= FEW_STREAMS:
         return False
     blocks = {id(leaf.buffer): leaf.buffer for leaf in leaves if isinstance(leaf, Stream)}
     return (
-        len(blocks) > _FEW_STREAMS
+        len(blocks) > FEW_STREAMS
         and sum(block.nbytes for block in blocks.values()) > _MAX_STREAM_BYTES
     )
 

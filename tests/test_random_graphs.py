@@ -181,21 +181,7 @@ def test_materialized_together(device: str, data, steps: int) -> None:
         del separate
 
 
-# ------------------------------------------------- few structures on many shapes and strides
-
-
-def _one(x: Any, y: Any, z: Any, n: Any) -> Any:
-    t = x * 2 - y
-    return n.where(t > z, t, n.abs(z) + 1) / 3
-
-
-def _two(x: Any, y: Any, z: Any, n: Any) -> Any:
-    t = n.sqrt(x * x + y * y)
-    return t * t - z * n.floor(t) + n.astype(t > 1, z.dtype)
-
-
-def _three(x: Any, y: Any, z: Any, n: Any) -> Any:
-    return (n.astype(x, n.float32) + n.astype(y, n.float32)) * 0.5 + n.astype(z, n.float32)
+# ------------------------------------------------------- one structure, any shapes and strides
 
 
 @st.composite
@@ -216,20 +202,21 @@ def _views(draw: Any, shape: tuple[int, ...]) -> Any:
     return tuple(memory[axis] for axis in order), view
 
 
-@settings(max_examples=150)
-@given(data=st.data(), structure=st.sampled_from([_one, _two, _three]))
-def test_few_structures_on_any_strides(device: str, data, structure: Any) -> None:
+@settings(max_examples=250)
+@given(data=st.data())
+def test_one_structure_on_any_strides(device: str, data) -> None:
     extents = st.sampled_from([0, 1, 2, 3, 7, 8, 9, 20, 33, 70])
     shape = tuple(data.draw(st.lists(extents, max_size=3)))
     plain, arrays = [], []
-    for seed in range(3):
+    for seed in range(2):
         memory, view = data.draw(_views(shape))
         values = random(DTYPES["float64"], int(np.prod(memory)), seed).reshape(memory)
         plain.append(view(values, np))
         arrays.append(view(xp.asarray(values, device=device), xp))
-    with np.errstate(all="ignore"):
-        reference = structure(*plain, np)
-    assert_same_bits(np.asarray(structure(*arrays, xp)), np.asarray(reference))
+    (a, b), (x, y) = plain, arrays
+    assert_same_bits(
+        np.asarray(xp.where(x > y, x / 3, y) * 2 - x), np.where(a > b, a / 3, b) * 2 - a
+    )
 
 
 @pytest.mark.parametrize("mode", ["sync", "off"])

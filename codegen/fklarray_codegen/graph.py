@@ -58,18 +58,21 @@ class Node:
         For each operand, which leaf of this node each of its leaves is.
     leaves : tuple of Node
         The leaf nodes, in the order of their numbers.
+    streams : int
+        How many of them are streams.
     operations : int
         Number of operations that a kernel for this node runs (shared ones once), or an upper
         bound of it that does not exceed `MAX_OPERATIONS`.
     """
 
-    __slots__ = ("dtype", "inputs", "leaves", "op", "operations", "slots")
+    __slots__ = ("dtype", "inputs", "leaves", "op", "operations", "slots", "streams")
 
     op: Op | str
     dtype: DType
     inputs: tuple[Node, ...]
     slots: tuple[tuple[int, ...], ...]
     leaves: tuple[Node, ...]
+    streams: int
     operations: int
 
     def __init__(
@@ -84,6 +87,7 @@ class Node:
         self.inputs = inputs
         self.slots = slots
         self.leaves = _leaves(inputs, slots) or (self,)
+        self.streams = sum(leaf.op == _STREAM for leaf in self.leaves)
         bound = (op not in (_STREAM, _SCALAR, _OUTPUTS)) + sum(node.operations for node in inputs)
         self.operations = bound
         # Only past the limit is it worth telling how much of the bound is shared.

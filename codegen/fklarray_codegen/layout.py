@@ -64,6 +64,7 @@ class Layout:
         return len(self.shape)
 
 
+@lru_cache(maxsize=4096)
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape that all shapes broadcast to ("Broadcasting" in the standard).
 
