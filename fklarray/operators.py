@@ -158,7 +158,7 @@ class Shortcuts:
         self._op = op
         self._known: dict[tuple[object, ...], Node] = {}
 
-    def unary(self, x: Array) -> Array:
+    def unary(self, x: Any) -> Array:
         """Record the operation on one array."""
         if not isinstance(x, Operators):
             return record(self._op, x)
