@@ -160,7 +160,7 @@ class Shortcuts:
 
     def unary(self, x: Any) -> Array:
         """Record the operation on one array."""
-        if not isinstance(x, Operators):
+        if not isinstance(x, Operators.array):
             return record(self._op, x)
         state = x._state
         key = (state[0],)

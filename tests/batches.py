@@ -1,7 +1,6 @@
-"""All operations of one data type in one kernel, on operands in every layout.
+"""Operations of one data type in few kernels, on operands in every layout.
 
-Compiling takes longer than anything else in the tests, so operations share kernels: one for
-each data type, number of operands and class of strides.
+Compiling takes longer than anything else in the tests, so operations share kernels.
 """
 
 from __future__ import annotations
@@ -15,6 +14,9 @@ import numpy as np
 import fklarray as xp
 from fklarray_codegen.dtypes import DTYPES, DType
 from samples import Values, operands, operations, random
+
+# Outputs of one kernel: fewer are more compilations, more take longer than in proportion.
+TOGETHER = 8
 
 # What a layout does to an operand, for arrays of this library and of NumPy alike, and the shape
 # of the memory below it.
@@ -50,10 +52,11 @@ LAYOUTS = list(_LAYOUTS)
 
 
 def evaluate(row: DType, arity: int, arrays: tuple[xp.Array, ...]) -> dict[str, Values]:
-    """Compute every operation on the same operands, as one kernel."""
+    """Compute every operation on the same operands."""
     names = [op.name for op in operations(row, arity)]
     results = [getattr(xp, name)(*arrays) for name in names]
-    xp.materialize(*results)
+    for start in range(0, len(results), TOGETHER):
+        xp.materialize(*results[start : start + TOGETHER])
     return {name: np.array(result) for name, result in zip(names, results, strict=True)}
 
 
