@@ -15,10 +15,9 @@ from fklarray.device import Device, as_device
 from fklarray.dtype_rows import NUMPY_DTYPES, DtypeLike, row_or_default, scalar_dtype
 from fklarray.interchange import copy_of, state_of_numpy
 from fklarray.manipulation import broadcast_arrays, reshape
-from fklarray.operators import Number
-from fklarray.recording import cast_state, combine, scalar_state
+from fklarray.operators import Number, record_where
+from fklarray.recording import cast_state, scalar_state
 from fklarray_codegen.dtypes import DTYPES, DType
-from fklarray_codegen.ops import OPS
 
 __all__ = [
     "arange",
@@ -269,9 +268,8 @@ def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Arra
 
 
 def _triangle(x: Array, mask: np.ndarray[Any, Any]) -> Array:
-    zero = scalar_state(0, x._state[0].dtype)
-    kept = state_of_numpy(mask, True)
-    return Array(x.shape, combine(OPS["where"], kept, x._state, zero))
+    zero = Array((), scalar_state(0, x._state[0].dtype))
+    return record_where(Array(mask.shape, state_of_numpy(mask, True)), x, zero)
 
 
 def tril(x: Array, /, *, k: int = 0) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from fklarray.array import Array
 from fklarray.device import Device, as_device
 from fklarray.dtype_rows import NUMPY_DTYPES, DtypeLike, dtype_row, scalar_dtype
-from fklarray.operators import Number
+from fklarray.operators import Number, within_limits
 from fklarray.recording import cast_state, common_dtype, weak_dtype
 from fklarray_codegen import dtypes
 
@@ -51,7 +51,7 @@ def astype(
         return x
     if own.kind == "complex" and row.kind not in ("complex", "bool"):
         raise TypeError(f"cannot convert {own} to {row}; take the real part with real()")
-    return Array(x.shape, cast_state(x._state, row))
+    return within_limits(lambda: Array(x.shape, cast_state(x._state, row)), [x])
 
 
 def can_cast(from_: DtypeLike | Array, to: DtypeLike, /) -> builtins.bool:

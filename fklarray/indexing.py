@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fklarray import views
+from fklarray.dtype_rows import NUMPY_DTYPES, DType
 from fklarray.evaluation import evaluate, evaluate_into
 from fklarray.interchange import copy_of
-from fklarray.recording import State, cast_state, combine, scalar_state, stream_of
-from fklarray_codegen.dtypes import DType
-from fklarray_codegen.ops import OPS
+from fklarray.operators import Operators, record_where
+from fklarray.recording import State, scalar_state, stream_of
 
 if TYPE_CHECKING:
     from fklarray.array import Array
@@ -141,17 +141,17 @@ def assign(array: Array, key: Any, value: Any) -> None:
         If a complex value is assigned to a real array.
     """
     shape, dtype = array.shape, array._state[0].dtype
-    state_value, value_shape = _value_of(value, dtype)
+    source = _value_of(value, dtype)
     mask = _whole_mask(key, shape)
-    if mask is not None and not value_shape:
-        array._state = combine(OPS["where"], mask, state_value, cast_state(array._state, dtype))
+    if mask is not None and not source.shape:
+        array._state = record_where(mask, source, array)._state
         return
     selected = basic_view(array._state, shape, key)
     if selected is None:
         _assign_on_numpy(array, key, value)
         return
     target_shape = selected[0]
-    state_value = _fit(state_value, value_shape, target_shape)
+    state_value = _fit(source._state, source.shape, target_shape)
     if target_shape == shape and _selects_all(key, shape):
         array._state = state_value
         return
@@ -177,23 +177,25 @@ def _assign_on_numpy(array: Array, key: Any, value: Any) -> None:
     array._state = copy_of(values, array._state[0].dtype, array.shape)
 
 
-def _value_of(value: Any, dtype: DType) -> tuple[State, tuple[int, ...]]:
+def _value_of(value: Any, dtype: DType) -> Array:
+    """Return an assigned value as an array of the data type."""
     from fklarray.conversion import asarray
+    from fklarray.data_type_functions import astype
 
     if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
         if isinstance(value, complex) and dtype.kind != "complex":
             raise TypeError(f"cannot assign the complex number {value} to an array of {dtype}")
         if isinstance(value, float) and dtype.kind in ("signed", "unsigned"):
             value = int(value)
-        return scalar_state(value, dtype), ()
+        return Operators.array((), scalar_state(value, dtype))
     source = asarray(value)
     if source.dtype.kind == "c" and dtype.kind != "complex":
         raise TypeError(f"cannot assign values of {source.dtype} to an array of {dtype}")
-    return cast_state(source._state, dtype), source.shape
+    return astype(source, NUMPY_DTYPES[dtype], copy=False)
 
 
-def _whole_mask(key: Any, shape: tuple[int, ...]) -> State | None:
-    """Return the state of a mask over the whole array, or over its first dimensions."""
+def _whole_mask(key: Any, shape: tuple[int, ...]) -> Array | None:
+    """Return a mask over the whole array, or over its first dimensions."""
     from fklarray.conversion import asarray
 
     if getattr(getattr(key, "dtype", None), "kind", "") != "b":
@@ -201,7 +203,8 @@ def _whole_mask(key: Any, shape: tuple[int, ...]) -> State | None:
     mask = asarray(key)
     if mask.shape != shape[: mask.ndim]:
         raise IndexError(f"a mask of shape {mask.shape} does not fit an array of shape {shape}")
-    return views.expand(mask._state, mask.ndim, range(mask.ndim, len(shape)))
+    state = views.expand(mask._state, mask.ndim, range(mask.ndim, len(shape)))
+    return Operators.array(mask.shape + (1,) * (len(shape) - mask.ndim), state)
 
 
 def _fit(value: State, shape: tuple[int, ...], target: tuple[int, ...]) -> State:

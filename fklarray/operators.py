@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -35,7 +35,7 @@ from fklarray_codegen.ops import OPS, Op
 if TYPE_CHECKING:
     from fklarray.array import Array
 
-__all__ = ["Number", "Operand", "Operators", "Shortcuts", "record", "record_where"]
+__all__ = ["Number", "Operand", "Operators", "Shortcuts", "record", "record_where", "within_limits"]
 
 Number: TypeAlias = bool | int | float | complex
 # What may stand on the other side of an operator.
@@ -58,7 +58,7 @@ def record(op: Op, *operands: Operand) -> Array:
     if op.name == "pow" and _is_square(*converted):
         # As exact as a product, and what NumPy does.
         return record(OPS["square"], *operands[:1])
-    return _within_limits(lambda: _recorded(op, converted), converted)
+    return within_limits(lambda: _recorded(op, converted), converted)
 
 
 def _is_square(base: Array | Number, exponent: Array | Number) -> bool:
@@ -86,11 +86,19 @@ def record_where(condition: Operand, x1: Operand, x2: Operand) -> Array:
             combine(op, cast_state(mask._state, DTYPES["bool"]), *states),
         )
 
-    return _within_limits(recorded, [mask, *values])
+    return within_limits(recorded, [mask, *values])
 
 
-def _within_limits(recorded: Callable[[], Array], operands: list[Array | Number]) -> Array:
-    """Record; an expression that has grown too large starts anew from its operands' values."""
+def within_limits(recorded: Callable[[], Array], operands: Sequence[Array | Number]) -> Array:
+    """Record; an expression that has grown too large starts anew from its operands' values.
+
+    Parameters
+    ----------
+    recorded : callable
+        Records on the operands as they are.
+    operands : sequence
+        Operands; scalars among them are passed over.
+    """
     result = recorded()
     if too_large(result._state):
         for operand in operands:
