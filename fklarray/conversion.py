@@ -105,7 +105,7 @@ def _unwrapped(values: Any) -> Any:
     if type(values) in (list, tuple):
         return [_unwrapped(value) for value in values]
     if isinstance(values, Array):
-        return values.item() if values.ndim == 0 else np.asarray(values)
+        return np.asarray(values)[()]
     return values
 
 

@@ -35,7 +35,7 @@ def _row(numpy: np.dtype[Any]) -> DType:
     return _FROM_NUMPY.get(numpy) or named(str(numpy))
 
 
-def dtype_row(dtype: DtypeLike) -> DType:
+def dtype_row(dtype: DtypeLike | None) -> DType:
     """Return the generator's row of a data type, given in any way that NumPy understands.
 
     Raises
@@ -43,6 +43,9 @@ def dtype_row(dtype: DtypeLike) -> DType:
     TypeError
         If the data type is unknown or not supported.
     """
+    # None is NumPy's way to say float64; here it is a forgotten argument.
+    if dtype is None:
+        raise TypeError("a data type is needed, not None")
     return _row(np.dtype(dtype))
 
 

@@ -96,7 +96,11 @@ def wide(op: Op, *values: Values) -> Values:
     """Return the result computed with at least eleven more bits."""
     complex_function = _COMPLEX_BY_MPMATH.get(op.name)
     if values[0].dtype.kind == "c" and complex_function is not None:
-        return by_mpmath(complex_function, *values)
+        result = by_mpmath(complex_function, *values)
+        # mpmath has no zero with a sign, which tells the side of a branch cut.
+        zero = values[0].imag == 0
+        result.imag[zero] = np.copysign(result.imag, values[0].imag)[zero]
+        return result
     longer = np.clongdouble if values[0].dtype.kind == "c" else np.longdouble
     return wanted(op, *(value.astype(longer) for value in values))
 
@@ -108,7 +112,9 @@ def by_mpmath(function: Callable[..., Any], *values: Values) -> Values:
         for place in np.ndindex(result.shape):
             point = [mpmath.mpmathify(complex(value[place])) for value in values]
             exact = mpmath.mpc(function(*point))
-            result[place] = _longdouble(exact.real) + 1j * _longdouble(exact.imag)
+            # By parts: a product with 1j would make NaN of infinities.
+            result.real[place] = _longdouble(exact.real)
+            result.imag[place] = _longdouble(exact.imag)
     return result
 
 

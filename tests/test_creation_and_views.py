@@ -225,7 +225,7 @@ def test_reshape_copies_only_where_it_must(device: str) -> None:
     assert xp.reshape(xp.zeros((0, 2)), (5, 0), copy=False).shape == (5, 0)
     assert np.asarray(xp.reshape(xp.asarray(3.0), 1)).tolist() == [3.0]
     with pytest.raises(ValueError, match=r"\(4, 3\).*\(12,\)"):
-        xp.reshape(x[:, ::2], (12,), copy=False)
+        xp.reshape(x[:, :3], (12,), copy=False)
     for bad in ((5, 5), (-1, -1), (-1, 5), (-2, -12), (0, -1)):
         with pytest.raises(ValueError, match=r"\(4, 6\)"):
             xp.reshape(x, bad)
