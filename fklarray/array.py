@@ -122,17 +122,18 @@ class Array(Operators):
         """Iterate over the first dimension."""
         if not self._shape:
             raise TypeError("iteration over an array without dimensions")
-        self._materialize()
-        return (self[index] for index in range(self._shape[0]))
+        whole = Array(self._shape, self._materialize())
+        return (whole[index] for index in range(self._shape[0]))
 
     # Conversions
 
     def _numpy(self) -> np.ndarray[Any, Any]:
         """Return a NumPy array over the values, writable only if the memory is."""
+        state = self._state
         # A strided view of memory is computed already.
-        if not is_stream(self._state):
-            self._materialize()
-        return numpy_view(stream_of(self._state), self._state[0].dtype, self._shape)
+        if not is_stream(state):
+            state = self._materialize()
+        return numpy_view(stream_of(state), state[0].dtype, self._shape)
 
     def item(self) -> Number:
         """Return the only element as a Python scalar.
@@ -209,8 +210,8 @@ class Array(Operators):
         dtype : dtype, optional
             Data type to convert to.
         copy : bool or None
-            True: always a copy. False: never one. None: only if needed; memory that other arrays
-            or recorded operations see is then read-only.
+            True: a writable copy. Otherwise a read-only view of the array's own memory, unless
+            the data type differs.
 
         Raises
         ------
@@ -218,23 +219,17 @@ class Array(Operators):
             If `copy` is False and the data type differs.
         """
         wanted = self.dtype if dtype is None else np.dtype(dtype)
-        self._materialize()
-        private = self._is_private()
-        array = self._numpy()
+        state = self._materialize()
+        array = numpy_view(stream_of(state), state[0].dtype, self._shape)
         if wanted != self.dtype:
             if copy is False:
                 raise ValueError(f"conversion of {self.dtype} to {wanted} needs a copy")
             return array.astype(wanted)
         if copy:
             return array.copy()
-        if not private and array.flags.writeable:
-            array.flags.writeable = False
+        # What is recorded on the array must not change under it.
+        array.flags.writeable = False
         return array
-
-    def _is_private(self) -> builtins.bool:
-        """Return whether nothing else refers to the computed values: they may be overwritten."""
-        state = self._state
-        return is_private(state)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Return DLPack's device type and number; computes nothing."""
@@ -272,17 +267,14 @@ class Array(Operators):
         if stream not in (None, -1):
             raise BufferError(f"an array on the CPU has no stream, but stream={stream!r} was given")
         versioned = max_version is not None and max_version[0] >= 1
-        self._materialize()
-        # Asked before this function refers to the memory itself.
-        private = self._is_private()
-        buffer = stream_of(self._state).buffer
-        readonly = buffer.readonly or not private
+        state = self._materialize()
+        readonly = not is_private(state) or stream_of(state).buffer.readonly
         if copy or (copy is None and readonly):
-            (state,) = evaluate(*self._state, self._shape)
-            buffer, readonly, copy = stream_of(state).buffer, False, True
+            (state,) = evaluate(*state, self._shape)
+            readonly, copy = False, True
         return export_dlpack(
-            buffer,
-            self._state[0].dtype,
+            stream_of(state).buffer,
+            state[0].dtype,
             self._shape,
             versioned=versioned,
             readonly=readonly,
@@ -291,10 +283,7 @@ class Array(Operators):
 
     def __buffer__(self, flags: int, /) -> memoryview:
         """Export the values to the buffer protocol (Python 3.12), read-only."""
-        self._materialize()
-        array = self._numpy()
-        array.flags.writeable = False
-        return array.data
+        return self.__array__().data
 
     def to_device(self, device: Device | str, /, *, stream: object = None) -> Array:
         """Return the array on a device.
@@ -313,8 +302,7 @@ class Array(Operators):
 
     def __copy__(self) -> Array:
         """Return an array with the same values; they are shared until one of the two is changed."""
-        self._materialize()
-        return Array(self._shape, self._state)
+        return Array(self._shape, self._materialize())
 
     def __deepcopy__(self, memo: dict[int, object]) -> Array:
         """Return an array with the same values."""
@@ -327,7 +315,9 @@ class Array(Operators):
     def __repr__(self) -> str:
         """Return the values as NumPy writes them; computes what is pending."""
         values = np.array2string(self._numpy(), separator=", ", prefix="Array(")
-        return f"Array({values}, dtype={self.dtype})"
+        # Without elements, the shape is all there is to see.
+        shape = "" if self.size else f"shape={self._shape}, "
+        return f"Array({values}, {shape}dtype={self.dtype})"
 
     def __str__(self) -> str:
         """Return the values as NumPy writes them."""

@@ -22,6 +22,13 @@ def _compile_mode(value: object) -> str:
     return str(value)
 
 
+def _include_folder(value: object) -> Path | None:
+    folder = _optional_path(value)
+    if folder is not None and not (folder / "fused_kernel" / "fused_kernel.h").is_file():
+        raise ValueError(f"{folder} has no fused_kernel/fused_kernel.h")
+    return folder
+
+
 def _optional_path(value: object) -> Path | None:
     if value is None or value == "":
         return None
@@ -34,7 +41,7 @@ def _optional_path(value: object) -> Path | None:
 _SETTINGS: dict[str, tuple[Callable[[object], object], object]] = {
     "compile": (_compile_mode, "sync"),
     "cache_dir": (_optional_path, None),
-    "fkl_include": (_optional_path, None),
+    "fkl_include": (_include_folder, None),
 }
 
 
@@ -102,7 +109,7 @@ class Config:
 
     @fkl_include.setter
     def fkl_include(self, value: str | Path | None) -> None:
-        self._values["fkl_include"] = _optional_path(value)
+        self._values["fkl_include"] = _include_folder(value)
 
     @property
     def threads(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -110,6 +110,8 @@ def result_type(*arrays_and_dtypes: Array | Number | DtypeLike) -> np.dtype[Any]
     for argument in arrays_and_dtypes:
         if isinstance(argument, Array):
             typed.append(argument._state[0].dtype)
+        elif isinstance(argument, np.generic):
+            typed.append(dtype_row(cast("Any", argument).dtype))
         elif isinstance(argument, (builtins.bool, int, float, complex)):
             scalars.append(argument)
         else:

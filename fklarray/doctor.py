@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 import fklarray
@@ -16,9 +17,9 @@ from fklarray.config import config
 from fklarray.evaluation import kernel_cache
 from fklarray_runtime import CompilerError, candidates, find_compiler, probe, target, threads
 
-__all__ = ["clear_cache", "run"]
+__all__ = ["clear_cache", "run", "show_cache"]
 
-_MEBIBYTE = 1 << 20
+_KIBIBYTE = 1 << 10
 _LIBRARIES = ("cupy", "torch", "jax", "ml_dtypes", "scipy", "ziglang")
 
 
@@ -32,11 +33,9 @@ def run() -> int:
     table.add_row("NumPy", np.__version__)
     cpu = target()
     table.add_row("CPU", f"{' '.join(cpu.flags) or cpu.architecture}: {' '.join(cpu.features)}")
-    table.add_row("threads", str(threads()))
-    store = kernel_cache()
-    files, size = store.size()
-    table.add_row("cache", f"{store.directory}: {files} kernels, {size / _MEBIBYTE:.1f} MiB")
-    table.add_row("config", repr(config))
+    table.add_row("threads", _threads())
+    table.add_row("cache", escape(_describe_cache()))
+    table.add_row("config", escape(repr(config)))
     works = _add_compilers(table)
     for name in _LIBRARIES:
         found = importlib.util.find_spec(name) is not None
@@ -46,20 +45,41 @@ def run() -> int:
     return 0 if works else 1
 
 
+def _threads() -> str:
+    try:
+        return str(threads())
+    except ValueError as error:
+        return escape(str(error))
+
+
+def _describe_cache() -> str:
+    store = kernel_cache()
+    files, size = store.size()
+    return f"{store.directory}: {files} kernels, {size / _KIBIBYTE:.0f} KiB"
+
+
+def show_cache() -> int:
+    """Print where the compiled kernels are and how many; return 0."""
+    print(_describe_cache())
+    return 0
+
+
 def _add_compilers(table: Table) -> bool:
     store = kernel_cache()
     for command in candidates():
         try:
             compiler = probe(command, store.directory)
         except CompilerError as error:
-            table.add_row(shlex.join(command), f"no: {error}")
+            if str(error) != "not found":
+                table.add_row(escape(shlex.join(command)), f"no: {escape(str(error))}")
         else:
             vector = "libmvec" if compiler.vector_math else "scalar elementary functions"
             table.add_row(shlex.join(command), f"works: {compiler.version} ({vector})")
     try:
         chosen = find_compiler(store.directory)
     except CompilerError as error:
-        table.add_row("compiler in use", f"none, NumPy evaluates operation by operation: {error}")
+        reason = escape(str(error))
+        table.add_row("compiler in use", f"none, NumPy evaluates operation by operation: {reason}")
         return False
     table.add_row("compiler in use", shlex.join(chosen.command))
     return True

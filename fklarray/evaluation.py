@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import struct
 import threading
 import time
@@ -93,6 +94,15 @@ _plans: dict[_Key, _Plan] = {}
 _kernels: OrderedDict[str, Kernel] = OrderedDict()
 _building: dict[str, threading.Lock] = {}
 _lock = threading.Lock()
+
+
+def _renew_locks() -> None:
+    global _lock  # noqa: PLW0603 (a forked child may inherit it locked)
+    _lock = threading.Lock()
+    _building.clear()
+
+
+os.register_at_fork(after_in_child=_renew_locks)
 
 
 def evaluate(node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...]) -> list[State]:
@@ -306,7 +316,8 @@ def _build(program: Program) -> Kernel | None:
     try:
         kernel = Kernel(path, *_packer(program))
     except LoadError:
-        # Another process may have cleared the cache in between.
+        # Another process may have cleared the cache in between, or the compiler wrote rubbish.
+        path.unlink(missing_ok=True)
         path, compiled = _find_or_build(store, digest, write)
         kernel = Kernel(path, *_packer(program))
     if compiled:

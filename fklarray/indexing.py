@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import operator
+import os
+import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fklarray import views
-from fklarray.dtype_rows import NUMPY_DTYPES, DType
+from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, DType
 from fklarray.evaluation import evaluate, evaluate_into
-from fklarray.interchange import copy_of
+from fklarray.interchange import copy_of, is_private
 from fklarray.operators import Operators, record_where
 from fklarray.recording import State, scalar_state, stream_of
 
@@ -20,6 +22,17 @@ if TYPE_CHECKING:
 __all__ = ["assign", "basic_view", "numpy_key"]
 
 _Item = int | slice | None
+
+# Assignments of several threads to one array follow each other; none is lost.
+_assigning = threading.RLock()
+
+
+def _renew_lock() -> None:
+    global _assigning  # noqa: PLW0603 (a forked child may inherit it locked)
+    _assigning = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def _items(key: Any, shape: tuple[int, ...]) -> list[_Item] | None:
@@ -62,7 +75,8 @@ def _integer(item: Any) -> int | None:
     if isinstance(item, int):
         return item
     dtype = getattr(item, "dtype", None)
-    if dtype is not None and (getattr(item, "ndim", 0) != 0 or dtype.kind not in "iu"):
+    # Other libraries' data types have no kind: their 0-d arrays are asked for an index.
+    if getattr(item, "ndim", 0) != 0 or getattr(dtype, "kind", "i") not in "iu":
         return None
     try:
         return operator.index(item)
@@ -146,29 +160,37 @@ def assign(array: Array, key: Any, value: Any) -> None:
     if mask is not None and not source.shape:
         array._state = record_where(mask, source, array)._state
         return
-    selected = basic_view(array._state, shape, key)
-    if selected is None:
+    target_shape = _selected_shape(key, shape)
+    if target_shape is None:
         _assign_on_numpy(array, key, value)
         return
-    target_shape = selected[0]
     state_value = _fit(source._state, source.shape, target_shape)
     if target_shape == shape and _selects_all(key, shape):
         array._state = state_value
         return
-    _write_through(array, key, target_shape, state_value)
+    with _assigning:
+        _write_through(array, key, target_shape, state_value)
+
+
+def _selected_shape(key: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    selected = basic_view(scalar_state(0, DTYPES["bool"]), shape, key)
+    return None if selected is None else selected[0]
 
 
 def _write_through(array: Array, key: Any, target_shape: tuple[int, ...], value: State) -> None:
-    array._materialize()
-    private = array._is_private()
-    state = array._state
-    memory = stream_of(state).buffer
-    if not private or memory.shared or memory.readonly:
+    state = array._materialize()
+    # Privacy first: it counts references, and this function must not hold any but `state`.
+    if not is_private(state) or _is_seen_outside(state):
         (state,) = evaluate(*state, array.shape)
     selected = basic_view(state, array.shape, key)
     assert selected is not None
     evaluate_into(*value, target_shape, stream_of(selected[1]))
     array._state = state
+
+
+def _is_seen_outside(state: State) -> bool:
+    memory = stream_of(state).buffer
+    return memory.shared or memory.readonly or memory.imported
 
 
 def _assign_on_numpy(array: Array, key: Any, value: Any) -> None:
@@ -188,6 +210,9 @@ def _value_of(value: Any, dtype: DType) -> Array:
         if isinstance(value, float) and dtype.kind in ("signed", "unsigned"):
             value = int(value)
         return Operators.array((), scalar_state(value, dtype))
+    if isinstance(value, (list, tuple)) and dtype.kind in ("signed", "unsigned"):
+        # Python integers that do not fit are refused, as NumPy does.
+        return asarray(value, dtype=NUMPY_DTYPES[dtype])
     source = asarray(value)
     if source.dtype.kind == "c" and dtype.kind != "complex":
         raise TypeError(f"cannot assign values of {source.dtype} to an array of {dtype}")

@@ -50,6 +50,9 @@ class Explanation:
     source: str
     reasons: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         return "\n".join(
             ["Graph", *_indented(self.graph), "Fusion", *_indented("\n".join(self.reasons)),
@@ -59,6 +62,10 @@ class Explanation:
 
 def _indented(text: str) -> list[str]:
     return [f"  {line}".rstrip() for line in text.splitlines()]
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def explain(*arrays: Array) -> Explanation:
@@ -81,12 +88,13 @@ def explain(*arrays: Array) -> Explanation:
         raise ValueError(f"arrays of different shapes are different kernels: {sorted(shapes)}")
     states = tuple(array._state for array in arrays)
     state = states[0] if len(states) == 1 else combine_outputs(states)
-    program = program_of(*state, arrays[0].shape)
+    # An array without elements runs nothing; it is explained as one of the same layout.
+    program = program_of(*state, tuple(max(1, extent) for extent in arrays[0].shape))
     streams = sum(leaf.op == "stream" for leaf in program.leaves)
     reasons = [
-        f"{program.operations} operations on {streams} arrays and "
-        f"{len(program.leaves) - streams} scalars run as one kernel with "
-        f"{len(program.results)} outputs"
+        f"{_count(program.operations, 'operation')} on {_count(streams, 'array')} and "
+        f"{_count(len(program.leaves) - streams, 'scalar')} run as one kernel with "
+        f"{_count(len(program.results), 'output')}"
     ]
     if all(is_stream(one) for one in states):
         reasons.append("nothing is pending: the values are in memory (strided ones are copied)")

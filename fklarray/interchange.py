@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -68,7 +68,17 @@ def _as_is_private(state: State) -> tuple[int, int, int, int]:
     return _references(state)
 
 
-_LEAST = _references_of_one(_Holder(stream_state(allocate(8), DTYPES["float64"], (1,))))
+def _least_references() -> tuple[int, int, int, int]:
+    # A debugger's look at local variables would add to the counts.
+    tracer = sys.gettrace()
+    sys.settrace(None)
+    try:
+        return _references_of_one(_Holder(stream_state(allocate(8), DTYPES["float64"], (1,))))
+    finally:
+        sys.settrace(tracer)
+
+
+_LEAST = _least_references()
 
 
 def copy_of(array: np.ndarray[Any, Any], dtype: DType, shape: tuple[int, ...]) -> State:
@@ -82,8 +92,8 @@ def copy_of(array: np.ndarray[Any, Any], dtype: DType, shape: tuple[int, ...]) -
 def state_of_numpy(array: np.ndarray[Any, Any], copy: bool | None) -> State:
     """Return the state of a NumPy array.
 
-    Writable memory is copied unless `copy` is False, so that a later write to it cannot change
-    what was recorded; read-only memory is shared.
+    Memory that somebody could write to is copied unless `copy` is False, so that a later write
+    cannot change what was recorded; other memory is shared.
 
     Raises
     ------
@@ -93,15 +103,29 @@ def state_of_numpy(array: np.ndarray[Any, Any], copy: bool | None) -> State:
         If `copy` is False and the memory cannot be shared.
     """
     dtype = dtype_row(array.dtype.newbyteorder("="))
-    shareable = array.dtype.isnative and array.flags.aligned
+    shareable = (
+        array.dtype.isnative
+        and array.flags.aligned
+        and all(stride % dtype.itemsize == 0 for stride in array.strides)
+    )
     if copy is False and not shareable:
         raise ValueError(
-            f"an array of dtype {array.dtype.str} with unaligned or swapped elements "
-            "cannot be shared; copy=False forbids the copy"
+            f"an array of dtype {array.dtype.str} and strides {array.strides} with unaligned or "
+            "swapped elements cannot be shared; copy=False forbids the copy"
         )
-    if shareable and array.size and (copy is False or (copy is None and not array.flags.writeable)):
+    if shareable and array.size and (copy is False or (copy is None and _is_constant(array))):
         return _adopt(array)
     return copy_of(array, dtype, array.shape)
+
+
+def _is_constant(array: np.ndarray[Any, Any]) -> bool:
+    """Return whether nobody can write to an array's memory: no array down to its owner can."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        if base.flags.writeable:
+            return False
+        base = cast("Any", base.base)
+    return base is None or isinstance(base, bytes)
 
 
 def _adopt(array: np.ndarray[Any, Any]) -> State:

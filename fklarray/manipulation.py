@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 
 from fklarray import views
 from fklarray.array import Array
+from fklarray.recording import scalar_state
 from fklarray_codegen import layout
 
 __all__ = [
@@ -25,7 +27,7 @@ _Axes = int | Sequence[int]
 
 
 def _axes(axis: _Axes, ndim: int, what: str) -> tuple[int, ...]:
-    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = tuple(map(operator.index, axis if isinstance(axis, Sequence) else (axis,)))
     for one in axes:
         if not -ndim <= one < ndim:
             raise IndexError(f"axis {one} is out of bounds for {what} {ndim} dimensions")
@@ -54,8 +56,8 @@ def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
     ValueError
         If the array does not broadcast to exactly this shape.
     """
-    shape = tuple(shape)
-    if layout.broadcast_shapes(x.shape, shape) != shape:
+    shape = tuple(operator.index(extent) for extent in shape)
+    if min(shape, default=0) < 0 or layout.broadcast_shapes(x.shape, shape) != shape:
         raise ValueError(f"shape {x.shape} cannot be broadcast to {shape}")
     return Array(shape, x._state)
 
@@ -131,7 +133,7 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     ValueError
         If axes repeat.
     """
-    count = 1 if isinstance(axis, int) else len(axis)
+    count = len(axis) if isinstance(axis, Sequence) else 1
     axes = sorted(_axes(axis, x.ndim + count, "a result of"))
     shape = list(x.shape)
     for one in axes:
@@ -186,15 +188,15 @@ def reshape(x: Array, /, shape: int | tuple[int, ...], *, copy: bool | None = No
     ValueError
         If the number of elements differs, or `copy` is False and a copy is needed.
     """
-    target = _inferred(x.shape, (shape,) if isinstance(shape, int) else tuple(shape))
+    extents = shape if isinstance(shape, Sequence) else (shape,)
+    target = _inferred(x.shape, tuple(map(operator.index, extents)))
     if x.size == 0:
-        return Array(target, x._state)
+        return Array(target, scalar_state(0, x._state[0].dtype))
     state = views.reshape(x._state, x.shape, target)
     if state is None:
         if copy is False:
             raise ValueError(f"reshaping {x.shape} to {target} needs a copy")
-        x._materialize()
-        state = views.reshape(x._state, x.shape, target)
+        state = views.reshape(x._materialize(), x.shape, target)
         assert state is not None
     return Array(target, state)
 

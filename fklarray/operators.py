@@ -12,7 +12,6 @@ from fklarray.evaluation import evaluate
 from fklarray.interchange import state_of_numpy
 from fklarray.recording import (
     FEW_STREAMS,
-    Memory,
     Scalar,
     State,
     cast_state,
@@ -23,7 +22,6 @@ from fklarray.recording import (
     merge,
     operand_dtype,
     scalar_state,
-    stream_of,
     too_large,
     weak_dtype,
 )
@@ -140,12 +138,14 @@ def _state(operand: Array | Number, dtype: DType) -> State:
 
 def _recorded(op: Op, operands: list[Array | Number]) -> Array:
     dtype = _common(op, operands)
+    if op.family == "comparison" and dtype.kind == "real" and _are_integers(operands):
+        return _compare_mixed_signs(op, *operands)
     shapes = [operand._shape for operand in operands if isinstance(operand, Operators)]
     shape = shapes[0] if shapes.count(shapes[0]) == len(shapes) else broadcast_shapes(*shapes)
     try:
         states = [_state(operand, dtype) for operand in operands]
     except OverflowError:
-        if op.family != "comparison":
+        if op.family != "comparison" or dtype.kind not in ("signed", "unsigned"):
             raise
         array_first = isinstance(operands[0], Operators)
         (number,) = [operand for operand in operands if isinstance(operand, int)]
@@ -242,6 +242,31 @@ _MAX_SHORTCUTS = 1 << 12
 _SAFE = 1e38
 
 
+def _are_integers(operands: list[Array | Number]) -> bool:
+    return all(
+        isinstance(operand, Operators) and operand._state[0].dtype.kind in ("signed", "unsigned")
+        for operand in operands
+    )
+
+
+def _compare_mixed_signs(op: Op, first: Any, second: Any) -> Array:
+    """Compare int64 with uint64 exactly, as NumPy does, though no type holds both."""
+    if first._state[0].dtype.kind == "unsigned":
+        mirrored = {"less": "greater", "greater": "less"}
+        name = op.name
+        for word, other in mirrored.items():
+            if op.name.startswith(word):
+                name = op.name.replace(word, other)
+        return _compare_mixed_signs(OPS[name], second, first)
+    negative = record(OPS["less"], first, 0)
+    unsigned = Operators.array(first._shape, cast_state(first._state, DTYPES["uint64"]))
+    compared = record(op, unsigned, second)
+    # A negative number is less than, and not equal to, any unsigned one.
+    if op.name in ("less", "less_equal", "not_equal"):
+        return record(OPS["logical_or"], negative, compared)
+    return record(OPS["logical_and"], record(OPS["logical_not"], negative), compared)
+
+
 def _operator(name: str) -> Any:
     op = OPS[name]
     binary = Shortcuts(op).binary
@@ -325,19 +350,24 @@ class Operators:
     array: type[Array]
 
     def __init_subclass__(cls) -> None:
-        Operators.array = cls  # type: ignore[assignment]
+        # A user's subclass of the array does not change what operations return.
+        if not hasattr(Operators, "array"):
+            Operators.array = cls  # type: ignore[assignment]
 
     def __init__(self, shape: tuple[int, ...], state: State) -> None:
         self._shape = shape
         self._state = state
 
-    def _materialize(self) -> Memory:
-        """Compute what is pending; return the memory, which the array fills in C order."""
-        state = self._state
-        if not is_contiguous(state, self._shape):
-            (state,) = evaluate(*state, self._shape)
+    def _materialize(self) -> State:
+        """Compute what is pending; return the state, an array that fills its memory in C order."""
+        pending = self._state
+        if is_contiguous(pending, self._shape):
+            return pending
+        (state,) = evaluate(*pending, self._shape)
+        # An assignment in another thread meanwhile wins.
+        if self._state is pending:
             self._state = state
-        return stream_of(state).buffer
+        return state
 
     __abs__ = _unary("abs")
     __invert__ = _unary("bitwise_invert")

@@ -62,6 +62,11 @@ class Memory(Protocol):
     readonly: bool
 
     @property
+    def imported(self) -> bool:
+        """Whether the memory came from somebody outside this library."""
+        ...
+
+    @property
     def shared(self) -> bool:
         """Whether somebody outside this library refers to the block."""
         ...
@@ -128,8 +133,12 @@ def is_stream(state: State) -> bool:
 
 
 def is_contiguous(state: State, shape: tuple[int, ...]) -> bool:
-    """Return whether a state is an array in memory in C order, and nothing pending."""
-    return is_stream(state) and state[1][0].strides == contiguous_strides(shape)
+    """Return whether a state is an array that fills its memory from the start in C order."""
+    return (
+        is_stream(state)
+        and state[1][0].strides == contiguous_strides(shape)
+        and stream_of(state).value == stream_of(state).buffer.address
+    )
 
 
 def stream_of(state: State) -> Stream:

@@ -92,8 +92,10 @@ def _floor_divide(x1: _Array, x2: _Array) -> _Array:
     quotient = np.floor_divide(x1, x2)
     if x1.dtype.kind != "f":
         return quotient
-    # The standard wants floor(x1 / x2) where NumPy gives NaN for an infinite dividend.
-    return np.where(np.isinf(x1), np.floor(x1 / x2), quotient)
+    # The standard wants floor(x1 / x2) for infinities, where NumPy follows Python.
+    exact = np.floor(x1 / x2)
+    opposite = np.isinf(x2) & np.isfinite(x1)
+    return np.where(np.isinf(x1), exact, np.where(opposite, np.copysign(0, x1 / x2), quotient))
 
 
 def _pow(x1: _Array, x2: _Array) -> _Array:
@@ -104,9 +106,18 @@ def _pow(x1: _Array, x2: _Array) -> _Array:
     return np.where(x2 < 0, inverse, np.pow(x1, np.maximum(x2, 0))).astype(x1.dtype)
 
 
+def _sign(x: _Array) -> _Array:
+    signs = np.sign(x)
+    if x.dtype.kind != "c":
+        return signs
+    unknown = np.isnan(x) | np.isnan(np.abs(x))
+    return np.where(unknown, complex(np.nan, np.nan), signs)
+
+
 _SPECIAL: dict[str, Callable[..., Any]] = {
     "floor_divide": _floor_divide,
     "positive": _positive,
     "pow": _pow,
     "reciprocal": _reciprocal,
+    "sign": _sign,
 }

@@ -202,7 +202,10 @@ def linearise(root: Node) -> list[Instruction]:
         ]
         missing = [operand for operand in operands if operand not in registers]
         if missing:
-            pending.extend(reversed(missing))
+            # The largest operand first: fewer values wait for it, so fewer registers are live.
+            missing.reverse()
+            missing.sort(key=_size)
+            pending.extend(missing)
             continue
         pending.pop()
         registers[value] = len(steps)
@@ -214,6 +217,10 @@ def linearise(root: Node) -> list[Instruction]:
             )
         )
     return steps
+
+
+def _size(value: tuple[Node, tuple[int, ...]]) -> int:
+    return value[0].operations
 
 
 def check_graph(root: Node) -> None:

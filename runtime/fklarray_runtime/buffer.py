@@ -58,6 +58,11 @@ class Buffer:
         return lib.fkl_block_references(self._block) > 1
 
     @property
+    def imported(self) -> bool:
+        """True for memory that another library owns, rather than the pool."""
+        return self.address != self._block + _HEADER_BYTES
+
+    @property
     def block(self) -> int:
         """The native block's handle, for the other modules of this package."""
         return self._block

@@ -173,7 +173,11 @@ def run_compiler(
             str(result),
             *(("-lmvec", "-lm") if vector_math else ("-lm",)),
         ]
-        status, stderr = _run(arguments, _environment(command, folder, cache or output.parent))
+        environment = _environment(command, folder, cache or output.parent)
+        if is_zig(command):
+            status, stderr = _run_zig(arguments, Path(folder), environment)
+        else:
+            status, stderr = _run(arguments, environment)
         if status != 0 or not result.exists():
             if "No space left on device" in stderr:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(output))
@@ -181,6 +185,19 @@ def run_compiler(
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
             raise CompileError(arguments, source, status, stderr)
         result.replace(output)
+
+
+def _run_zig(arguments: list[str], folder: Path, environment: dict[str, str]) -> tuple[int, str]:
+    """Compile as C++ but link as C: Zig builds all of libc++ (minutes) before it links C++."""
+    split = arguments.index("-o")
+    compiled = folder / "unit.o"
+    compile_only = [flag for flag in arguments[:split] if flag != "-shared"]
+    status, stderr = _run([*compile_only, "-c", "-o", str(compiled)], environment)
+    if status != 0:
+        return status, stderr
+    front = arguments[: arguments.index("c++")]
+    link = [*front, "cc", "-O2", "-shared", str(compiled), *arguments[split:]]
+    return _run(link, environment)
 
 
 def _environment(command: Sequence[str], folder: str, cache: Path) -> dict[str, str]:

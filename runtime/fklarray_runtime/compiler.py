@@ -97,7 +97,16 @@ EXPORTED int fklarray_probe_is_clang() {
 """
 
 _lock = threading.RLock()
-_found: dict[tuple[str | None, ...], Compiler] = {}
+_found: dict[tuple[str | None, ...], Compiler | CompilerNotFound] = {}
+
+
+def _renew_lock() -> None:
+    global _lock  # noqa: PLW0603  (a forked child may inherit it locked)
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 class CompilerNotFound(CompilerError):  # noqa: N818  (what happened, not an "error")
@@ -254,8 +263,15 @@ def find_compiler(cache_directory: Path | None = None) -> Compiler:
     situation = (os.environ.get("CXX"), os.environ.get("PATH"), place, *target().flags)
     with _lock:
         if situation not in _found:
-            _found[situation] = _search(cache_directory)
-        return _found[situation]
+            try:
+                _found[situation] = _search(cache_directory)
+            except CompilerNotFound as error:
+                # Remembered as well: the search may take seconds, and flushes are many.
+                _found[situation] = error
+        found = _found[situation]
+    if isinstance(found, CompilerNotFound):
+        raise found
+    return found
 
 
 def forget_compiler() -> None:
@@ -274,8 +290,8 @@ def _search(cache_directory: Path | None) -> Compiler:
             reasons.append((command, str(error)))
             if command == named:
                 warnings.warn(
-                    f"CXX={shlex.join(command)} cannot be used, so another compiler is "
-                    f"looked for: {error}",
+                    f"CXX={shlex.join(command)} cannot be used ({error}); "
+                    "looking for another compiler",
                     RuntimeWarning,
                     stacklevel=4,
                 )

@@ -11,7 +11,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM, errno.EDQUOT})
+_DISK_ERRORS = frozenset(
+    {
+        errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM, errno.EDQUOT,
+        # Something that is not a folder came to lie in the folder's place.
+        errno.EEXIST, errno.ENOTDIR, errno.ELOOP,
+    }
+)  # fmt: skip
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -13,6 +13,16 @@ if TYPE_CHECKING:
 
 _MOST_THREADS = 1024
 _lock = threading.Lock()
+
+
+def _renew_lock() -> None:
+    global _lock  # noqa: PLW0603  (a forked child may inherit it locked)
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
 _count: int | None = None
 
 
@@ -23,6 +33,8 @@ def _from_environment() -> int | None:
             continue
         # OMP_NUM_THREADS may list one number for each level of nesting.
         first = text.split(",")[0].strip() if variable == "OMP_NUM_THREADS" else text
+        if variable == "OMP_NUM_THREADS" and not first.isdecimal():
+            continue  # another program's variable, which may say something else
         if not (first.isascii() and first.isdecimal() and 1 <= int(first) <= _MOST_THREADS):
             raise ValueError(
                 f"{variable}={text!r} is not a number of threads between 1 and {_MOST_THREADS}"

@@ -53,10 +53,15 @@ FK_HOST_DEVICE_FUSE std::int64_t first_of(const fk::Point& thread, std::int64_t 
     return first < latest ? first : latest;
 }
 
+// Memory from elsewhere may hold bools that are neither 0 nor 1: they are read as bytes.
+template <typename T>
+using Stored = std::conditional_t<std::is_same_v<T, bool>, unsigned char, T>;
+
 template <typename T, int Rank, Inner inner>
-FK_HOST_DEVICE_STATIC T* row_of(const fk::Point& thread,
-                                const StreamParams<T, Rank, inner>& params) {
-    T* row = params.stream.data + thread.y * params.stream.strides[Rank - 2];
+FK_HOST_DEVICE_STATIC Stored<T>* row_of(const fk::Point& thread,
+                                        const StreamParams<T, Rank, inner>& params) {
+    Stored<T>* row = reinterpret_cast<Stored<T>*>(params.stream.data) +
+                     thread.y * params.stream.strides[Rank - 2];
     if constexpr (Rank == 3) {
         row += thread.z * params.stream.strides[0];
     } else if constexpr (Rank > 3) {
@@ -82,16 +87,17 @@ FK_HOST_DEVICE_STATIC std::int64_t inner_stride(const Strided<T, Rank, inner>& s
 // Rows shorter than a pack are rare: kept out of the loop, so that packs stay in registers there.
 // The missing lanes repeat the last element; whatever is computed in them is dropped.
 template <typename T, int Lanes>
-FKLARRAY_COLD Pack<T, Lanes> load_short(const T* row, std::int64_t stride, std::int64_t length) {
+FKLARRAY_COLD Pack<T, Lanes> load_short(const Stored<T>* row, std::int64_t stride,
+                                        std::int64_t length) {
     Pack<T, Lanes> pack;
     for (int lane = 0; lane < Lanes; ++lane) {
-        pack.set(lane, row[(lane < length ? lane : length - 1) * stride]);
+        pack.set(lane, static_cast<T>(row[(lane < length ? lane : length - 1) * stride]));
     }
     return pack;
 }
 
 template <typename T, int Lanes>
-FKLARRAY_COLD void store_short(T* row, std::int64_t stride, std::int64_t length,
+FKLARRAY_COLD void store_short(Stored<T>* row, std::int64_t stride, std::int64_t length,
                                Pack<T, Lanes> pack) {
     for (int lane = 0; lane < length; ++lane) row[lane * stride] = pack.get(lane);
 }
@@ -111,21 +117,25 @@ FK_HOST_DEVICE_STATIC void copy_registers(void* to, const void* from) {
 template <int Lanes, typename T, int Rank, Inner inner>
 FK_HOST_DEVICE_STATIC Pack<T, Lanes> load(const fk::Point& thread,
                                           const StreamParams<T, Rank, inner>& params) {
-    const T* const row = row_of(thread, params);
+    const Stored<T>* const row = row_of(thread, params);
     if constexpr (inner == Inner::broadcast) {
-        return splat<T, Lanes>(*row);
+        return splat<T, Lanes>(static_cast<T>(*row));
     } else {
         const std::int64_t latest = row_length(thread, params.space) - Lanes;
         const std::int64_t stride = inner_stride<inner>(params.stream);
         if (__builtin_expect(latest < 0, 0)) {
             return load_short<T, Lanes>(row, stride, latest + Lanes);
         }
-        const T* const from = row + first_of<Lanes>(thread, latest) * stride;
+        const Stored<T>* const from = row + first_of<Lanes>(thread, latest) * stride;
         Pack<T, Lanes> pack;
         if constexpr (inner == Inner::unit) {
             copy_registers<sizeof(T) * Lanes>(&pack.vector, from);
+            // As everywhere else, any byte but 0 is true.
+            if constexpr (std::is_same_v<T, bool>) pack.vector = (pack.vector != 0) & 1;
         } else {
-            for (int lane = 0; lane < Lanes; ++lane) pack.set(lane, from[lane * stride]);
+            for (int lane = 0; lane < Lanes; ++lane) {
+                pack.set(lane, static_cast<T>(from[lane * stride]));
+            }
         }
         return pack;
     }
@@ -135,14 +145,14 @@ template <int Lanes, typename T, int Rank, Inner inner>
 FK_HOST_DEVICE_STATIC void store(const fk::Point& thread, const Pack<T, Lanes>& pack,
                                  const StreamParams<T, Rank, inner>& params) {
     static_assert(inner != Inner::broadcast, "Every element is written to a place of its own");
-    T* const row = row_of(thread, params);
+    Stored<T>* const row = row_of(thread, params);
     const std::int64_t latest = row_length(thread, params.space) - Lanes;
     const std::int64_t stride = inner_stride<inner>(params.stream);
     if (__builtin_expect(latest < 0, 0)) {
         store_short<T, Lanes>(row, stride, latest + Lanes, pack);
         return;
     }
-    T* const to = row + first_of<Lanes>(thread, latest) * stride;
+    Stored<T>* const to = row + first_of<Lanes>(thread, latest) * stride;
     if constexpr (inner == Inner::unit) {
         copy_registers<sizeof(T) * Lanes>(to, &pack.vector);
     } else {

@@ -134,6 +134,17 @@ struct Sign : VectorFunctor {
     }
 };
 
+#if !defined(__CUDACC__) && defined(__clang__) && __has_builtin(__builtin_elementwise_sqrt)
+// Newer versions of clang have this instead of the processor's builtins.
+template <typename V, typename = std::enable_if_t<!is_scalar<V>>>
+FK_HOST_STATIC V vector_square_root(V x) {
+    return __builtin_elementwise_sqrt(x);
+}
+FK_HOST_STATIC Vector<float, 4> square_root(Vector<float, 4> x) { return vector_square_root(x); }
+FK_HOST_STATIC Vector<double, 2> square_root(Vector<double, 2> x) { return vector_square_root(x); }
+FK_HOST_STATIC Vector<float, 8> square_root(Vector<float, 8> x) { return vector_square_root(x); }
+FK_HOST_STATIC Vector<double, 4> square_root(Vector<double, 4> x) { return vector_square_root(x); }
+#else
 #if !defined(__CUDACC__) && defined(__SSE2__)
 FK_HOST_STATIC Vector<float, 4> square_root(Vector<float, 4> x) { return __builtin_ia32_sqrtps(x); }
 FK_HOST_STATIC Vector<double, 2> square_root(Vector<double, 2> x) {
@@ -147,6 +158,7 @@ FK_HOST_STATIC Vector<float, 8> square_root(Vector<float, 8> x) {
 FK_HOST_STATIC Vector<double, 4> square_root(Vector<double, 4> x) {
     return __builtin_ia32_sqrtpd256(x);
 }
+#endif
 #endif
 FK_HOST_DEVICE_STATIC float square_root(float x) { return __builtin_sqrtf(x); }
 FK_HOST_DEVICE_STATIC double square_root(double x) { return __builtin_sqrt(x); }

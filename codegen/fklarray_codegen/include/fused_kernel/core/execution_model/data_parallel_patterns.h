@@ -23,7 +23,7 @@ struct TransformDPP {
         operate(thread, ReadIOp::Operation::exec(thread, read), iOps...);
     }
 
-  private:
+private:
     // The same as folding with operator|, but every value is built where the next operation reads
     // it: a compiler keeps what is never copied as a whole in registers.
     template <typename Input, typename IOp, typename... Rest>
