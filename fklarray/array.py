@@ -15,7 +15,8 @@ from fklarray.device import CPU, Device, as_device
 from fklarray.dtype_rows import NUMPY_DTYPES, DtypeLike, dtype_row
 from fklarray.evaluation import evaluate
 from fklarray.interchange import DLPACK_CPU, copy_of, export_dlpack, is_private, numpy_view
-from fklarray.operators import Number, Operators
+from fklarray.operators import Operators
+from fklarray.record import Number, Recorded
 from fklarray.recording import combine_outputs, is_contiguous, is_stream, stream_of, too_large
 
 __all__ = ["Array", "materialize"]
@@ -326,6 +327,9 @@ class Array(Operators):
     def __format__(self, spec: str) -> str:
         """Format the only element of an array without dimensions, or the text of others."""
         return format(self.item(), spec) if self.ndim == 0 else format(str(self), spec)
+
+
+Recorded.array = Array
 
 
 def _unpickle(array: np.ndarray[Any, Any]) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import reprlib
 from typing import Any
 
 import numpy as np
@@ -95,7 +96,10 @@ def _from_values(obj: Any, dtype: DtypeLike | None) -> Array:
     """Convert sequences, NumPy scalars and the buffer protocol."""
     obj = _unwrapped(obj)
     row = None if dtype is None else dtype_row(dtype)
-    values = np.asarray(obj, dtype=None if row is None else NUMPY_DTYPES[row])
+    try:
+        values = np.asarray(obj, dtype=None if row is None else NUMPY_DTYPES[row])
+    except OverflowError:
+        raise OverflowError(f"{reprlib.repr(obj)} is out of bounds for {row}") from None
     row = row or dtype_row(values.dtype)
     return Array(values.shape, copy_of(values, row, values.shape))
 

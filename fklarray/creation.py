@@ -15,7 +15,7 @@ from fklarray.device import Device, as_device
 from fklarray.dtype_rows import NUMPY_DTYPES, DtypeLike, row_or_default, scalar_dtype
 from fklarray.interchange import copy_of, state_of_numpy
 from fklarray.manipulation import broadcast_arrays, reshape
-from fklarray.operators import Number, record_where
+from fklarray.record import Number, record_where
 from fklarray.recording import cast_state, scalar_state
 from fklarray_codegen.dtypes import DTYPES, DType
 

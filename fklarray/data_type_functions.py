@@ -10,7 +10,7 @@ import numpy as np
 from fklarray.array import Array
 from fklarray.device import Device, as_device
 from fklarray.dtype_rows import NUMPY_DTYPES, DtypeLike, dtype_row, scalar_dtype
-from fklarray.operators import Number, within_limits
+from fklarray.record import Number, within_limits
 from fklarray.recording import cast_state, common_dtype, weak_dtype
 from fklarray_codegen import dtypes
 

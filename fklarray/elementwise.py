@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from fklarray.array import Array
-from fklarray.operators import Operand, Shortcuts, record
+from fklarray.operators import Shortcuts
+from fklarray.record import Operand, record
 from fklarray_codegen.ops import OPS
 
 __all__ = [

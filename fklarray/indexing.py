@@ -13,7 +13,7 @@ from fklarray import views
 from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, DType
 from fklarray.evaluation import evaluate, evaluate_into
 from fklarray.interchange import copy_of, is_private
-from fklarray.operators import Operators, record_where
+from fklarray.record import Recorded, record_where
 from fklarray.recording import State, scalar_state, stream_of
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def _value_of(value: Any, dtype: DType) -> Array:
             raise TypeError(f"cannot assign the complex number {value} to an array of {dtype}")
         if isinstance(value, float) and dtype.kind in ("signed", "unsigned"):
             value = int(value)
-        return Operators.array((), scalar_state(value, dtype))
+        return Recorded.array((), scalar_state(value, dtype))
     if isinstance(value, (list, tuple)) and dtype.kind in ("signed", "unsigned"):
         # Python integers that do not fit are refused, as NumPy does.
         return asarray(value, dtype=NUMPY_DTYPES[dtype])
@@ -229,7 +229,7 @@ def _whole_mask(key: Any, shape: tuple[int, ...]) -> Array | None:
     if mask.shape != shape[: mask.ndim]:
         raise IndexError(f"a mask of shape {mask.shape} does not fit an array of shape {shape}")
     state = views.expand(mask._state, mask.ndim, range(mask.ndim, len(shape)))
-    return Operators.array(mask.shape + (1,) * (len(shape) - mask.ndim), state)
+    return Recorded.array(mask.shape + (1,) * (len(shape) - mask.ndim), state)
 
 
 def _fit(value: State, shape: tuple[int, ...], target: tuple[int, ...]) -> State:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fklarray.array import Array
-from fklarray.operators import Operand, record_where
+from fklarray.record import Operand, record_where
 
 __all__ = ["where"]
 

@@ -16,21 +16,21 @@ FKLARRAY_ENTRY int fkl_entry(const void** params, void* stream) {
     const auto y0 = *reinterpret_cast<const Strided<float, 2, Inner::unit>*>(params[5]);
     // 2. Read
     using R0 = StridedRead<float, lanes, 2, Inner::unit>;
-    const auto r0 = R0::build({x0, space});
+    const auto r0 = R0::build({x3, space});
     // 3. Compute, 4. Write
-    using R1 = LoadStrided<R0::OutputType, 1, float, lanes, 2, Inner::unit>;
-    const auto r1 = R1::build({x1, space});
-    using R2 = Apply<Multiply, R1::OutputType, 0, 0, 1>;
+    using R1 = LoadScalar<R0::OutputType, 1, float, lanes>;
+    const auto r1 = R1::build(s2);
+    using R2 = Apply<Multiply, R1::OutputType, 0, 1, 0>;
     const auto r2 = R2::build();
-    using R3 = LoadScalar<R2::OutputType, 1, float, lanes>;
-    const auto r3 = R3::build(s2);
-    using R4 = LoadStrided<R3::OutputType, 2, float, lanes, 2, Inner::unit>;
-    const auto r4 = R4::build({x3, space});
-    using R5 = Apply<Multiply, R4::OutputType, 1, 1, 2>;
-    const auto r5 = R5::build();
-    using R6 = Apply<Exp, R5::OutputType, 1, 1>;
+    using R3 = Apply<Exp, R2::OutputType, 0, 0>;
+    const auto r3 = R3::build();
+    using R4 = LoadStrided<R3::OutputType, 1, float, lanes, 2, Inner::unit>;
+    const auto r4 = R4::build({x0, space});
+    using R5 = LoadStrided<R4::OutputType, 2, float, lanes, 2, Inner::unit>;
+    const auto r5 = R5::build({x1, space});
+    using R6 = Apply<Multiply, R5::OutputType, 1, 1, 2>;
     const auto r6 = R6::build();
-    using R7 = Apply<Add, R6::OutputType, 0, 0, 1>;
+    using R7 = Apply<Add, R6::OutputType, 0, 1, 0>;
     const auto r7 = R7::build();
     using W0 = StridedWrite<R7::OutputType, 0, float, 2, Inner::unit>;
     const auto w0 = W0::build({y0, space});

@@ -232,7 +232,7 @@ def test_compile_and_run(working: Compiler, unit: Path, tmp_path: Path, name: st
     shutil.copytree(tmp_path / "include", folder / "include")
     source = folder / "unit.cpp"
     shutil.copy(unit, source)
-    compile_library(working, source, folder / "out.so", [folder / "include"], ["NUMBER=2"])
+    compile_library(working, source, folder / "out.so", [folder / "include"], ["-DNUMBER=2"])
     assert sorted(path.name for path in folder.iterdir()) == ["include", "out.so", "unit.cpp"]
     import numpy as np
 

@@ -1,0 +1,212 @@
+"""Recording an operation: operands of any kind, data types, shapes and size limits are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from fklarray.dtype_rows import scalar_dtype
+from fklarray.evaluation import evaluate
+from fklarray.interchange import state_of_numpy
+from fklarray.recording import (
+    State,
+    cast_state,
+    combine,
+    common_dtype,
+    compare_out_of_range,
+    is_contiguous,
+    operand_dtype,
+    scalar_state,
+    too_large,
+    weak_dtype,
+)
+from fklarray_codegen.dtypes import DTYPES, DType
+from fklarray_codegen.layout import broadcast_shapes
+from fklarray_codegen.ops import OPS, Op
+
+if TYPE_CHECKING:
+    from fklarray.array import Array
+
+__all__ = ["Number", "Operand", "Recorded", "record", "record_where", "within_limits"]
+
+Number: TypeAlias = bool | int | float | complex
+# What may stand on the other side of an operator.
+Operand: TypeAlias = "Array | Number | np.ndarray[Any, Any] | np.generic"
+
+
+class Recorded:
+    """A shape and a recorded expression.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the result.
+    state : State
+        The expression, whose result broadcasts to the shape.
+    """
+
+    __slots__ = ("__weakref__", "_shape", "_state")
+
+    _shape: tuple[int, ...]
+    _state: State
+
+    # The class of results, set by the module that defines it.
+    array: type[Array]
+
+    def __init__(self, shape: tuple[int, ...], state: State) -> None:
+        self._shape = shape
+        self._state = state
+
+    def _materialize(self) -> State:
+        """Compute what is pending; return the state, an array that fills its memory in C order."""
+        pending = self._state
+        if is_contiguous(pending, self._shape):
+            return pending
+        (state,) = evaluate(*pending, self._shape)
+        # An assignment in another thread meanwhile wins.
+        if self._state is pending:
+            self._state = state
+        return state
+
+
+def record(op: Op, *operands: Operand) -> Array:
+    """Record an elementwise operation.
+
+    Raises
+    ------
+    TypeError
+        If the operation does not accept the operands' data types, or no operand is an array.
+    ValueError
+        If the operands' shapes cannot be broadcast together.
+    OverflowError
+        If a Python integer is out of the range of the integer data type it meets.
+    """
+    converted = [_operand(op, value) for value in operands]
+    if op.name == "pow" and _is_square(*converted):
+        # As exact as a product, and what NumPy does.
+        return record(OPS["square"], *operands[:1])
+    return within_limits(lambda: _recorded(op, converted), converted)
+
+
+def _is_square(base: Array | Number, exponent: Array | Number) -> bool:
+    if not (isinstance(base, Recorded) and isinstance(exponent, int | float)):
+        return False
+    dtype = base._state[0].dtype
+    return exponent == 2 and dtype.kind != "bool" and weak_dtype(dtype, exponent) is dtype
+
+
+def record_where(condition: Operand, x1: Operand, x2: Operand) -> Array:
+    """Record a selection; raises as `record` does."""
+    op = OPS["where"]
+    mask, *values = [_operand(op, value) for value in (condition, x1, x2)]
+    if not isinstance(mask, Recorded):
+        raise TypeError(f"where needs an array as its condition, not {condition!r}")
+    dtype = _common(op, values) if any(isinstance(value, Recorded) for value in values) else None
+    if dtype is None:
+        dtype = common_dtype([scalar_dtype(value) for value in values])  # type: ignore[arg-type]
+
+    def recorded() -> Array:
+        states = [_state(value, dtype) for value in values]
+        shapes = [value._shape for value in (mask, *values) if isinstance(value, Recorded)]
+        return Recorded.array(
+            broadcast_shapes(*shapes),
+            combine(op, cast_state(mask._state, DTYPES["bool"]), *states),
+        )
+
+    return within_limits(recorded, [mask, *values])
+
+
+def within_limits(recorded: Callable[[], Array], operands: Sequence[Array | Number]) -> Array:
+    """Record; an expression that has grown too large starts anew from its operands' values.
+
+    Parameters
+    ----------
+    recorded : callable
+        Records on the operands as they are.
+    operands : sequence
+        Operands; scalars among them are passed over.
+    """
+    result = recorded()
+    if too_large(result._state):
+        for operand in operands:
+            if isinstance(operand, Recorded):
+                operand._materialize()
+        result = recorded()
+    return result
+
+
+def _operand(op: Op, value: Any) -> Array | Number:
+    foreign: Any = value
+    if isinstance(value, Recorded.array) or type(value) in _NUMBERS:
+        known: Array | Number = foreign
+        return known
+    if isinstance(value, (np.ndarray, np.generic)):
+        array: np.ndarray[Any, Any] = np.asarray(foreign)
+        return Recorded.array(array.shape, state_of_numpy(array, None))
+    if isinstance(value, (int, float, complex)):
+        return value
+    raise TypeError(f"{op.name} takes arrays and Python scalars, not {type(value).__name__}")
+
+
+def _common(op: Op, operands: list[Array | Number]) -> DType:
+    arrays = [operand for operand in operands if isinstance(operand, Recorded)]
+    if not arrays:
+        raise TypeError(f"{op.name} needs at least one array; got {operands!r}")
+    dtype = common_dtype([array._state[0].dtype for array in arrays])
+    for operand in operands:
+        if not isinstance(operand, Recorded):
+            dtype = weak_dtype(dtype, operand)
+    return operand_dtype(op, dtype)
+
+
+def _state(operand: Array | Number, dtype: DType) -> State:
+    if isinstance(operand, Recorded):
+        return cast_state(operand._state, dtype)
+    return scalar_state(operand, dtype)
+
+
+def _recorded(op: Op, operands: list[Array | Number]) -> Array:
+    dtype = _common(op, operands)
+    if op.family == "comparison" and dtype.kind == "real" and _are_integers(operands):
+        return _compare_mixed_signs(op, *operands)
+    shapes = [operand._shape for operand in operands if isinstance(operand, Recorded)]
+    shape = shapes[0] if shapes.count(shapes[0]) == len(shapes) else broadcast_shapes(*shapes)
+    try:
+        states = [_state(operand, dtype) for operand in operands]
+    except OverflowError:
+        if op.family != "comparison" or dtype.kind not in ("signed", "unsigned"):
+            raise
+        array_first = isinstance(operands[0], Recorded)
+        (number,) = [operand for operand in operands if isinstance(operand, int)]
+        return Recorded.array(shape, compare_out_of_range(op, number, array_first))
+    return Recorded.array(shape, combine(op, *states))
+
+
+def _are_integers(operands: list[Array | Number]) -> bool:
+    return all(
+        isinstance(operand, Recorded) and operand._state[0].dtype.kind in ("signed", "unsigned")
+        for operand in operands
+    )
+
+
+def _compare_mixed_signs(op: Op, first: Any, second: Any) -> Array:
+    """Compare int64 with uint64 exactly, as NumPy does, though no type holds both."""
+    if first._state[0].dtype.kind == "unsigned":
+        mirrored = {"less": "greater", "greater": "less"}
+        name = op.name
+        for word, other in mirrored.items():
+            if op.name.startswith(word):
+                name = op.name.replace(word, other)
+        return _compare_mixed_signs(OPS[name], second, first)
+    negative = record(OPS["less"], first, 0)
+    unsigned = Recorded.array(first._shape, cast_state(first._state, DTYPES["uint64"]))
+    compared = record(op, unsigned, second)
+    # A negative number is less than, and not equal to, any unsigned one.
+    if op.name in ("less", "less_equal", "not_equal"):
+        return record(OPS["logical_or"], negative, compared)
+    return record(OPS["logical_and"], record(OPS["logical_not"], negative), compared)
+
+
+_NUMBERS = (bool, int, float, complex)
