@@ -16,8 +16,8 @@ from fklarray.dtype_rows import NUMPY_DTYPES, DtypeLike, dtype_row
 from fklarray.evaluation import evaluate
 from fklarray.interchange import DLPACK_CPU, copy_of, export_dlpack, is_private, numpy_view
 from fklarray.operators import Operators
-from fklarray.record import Number, Recorded
-from fklarray.recording import combine_outputs, is_contiguous, is_stream, stream_of, too_large
+from fklarray.record import Number, Recorded, compute_together
+from fklarray.recording import is_stream, stream_of
 
 __all__ = ["Array", "materialize"]
 
@@ -361,19 +361,6 @@ def materialize(*arrays: Array) -> None:
     TypeError
         If an argument is not an array of this library.
     """
-    pending: dict[tuple[int, ...], list[Array]] = {}
     for array in arrays:
         _check_array("materialize", array)
-        if not is_contiguous(array._state, array._shape):
-            pending.setdefault(array._shape, []).append(array)
-    for shape, group in pending.items():
-        states = tuple(array._state for array in group)
-        joined = combine_outputs(states)
-        if len(group) == 1 or too_large(joined):
-            for array in group:
-                array._materialize()
-            continue
-        for array, before, state in zip(group, states, evaluate(*joined, shape), strict=True):
-            # An assignment in another thread meanwhile wins.
-            if array._state is before:
-                array._state = state
+    compute_together(arrays)

@@ -14,15 +14,18 @@ from fklarray.recording import (
     State,
     cast_state,
     combine,
+    combine_outputs,
     common_dtype,
     compare_out_of_range,
     is_contiguous,
     operand_dtype,
     scalar_state,
     too_large,
+    too_many_leaves,
     weak_dtype,
 )
 from fklarray_codegen.dtypes import DTYPES, DType
+from fklarray_codegen.graph import MAX_OPERATIONS
 from fklarray_codegen.layout import broadcast_shapes
 from fklarray_codegen.ops import OPS, Op
 
@@ -130,11 +133,28 @@ def within_limits(recorded: Callable[[], Array], operands: Sequence[Array | Numb
     """
     result = recorded()
     if too_large(result._state):
-        for operand in operands:
-            if isinstance(operand, Recorded):
-                operand._materialize()
+        compute_together([operand for operand in operands if isinstance(operand, Recorded)])
         result = recorded()
     return result
+
+
+def compute_together(arrays: Sequence[Recorded]) -> None:
+    """Compute pending arrays; those of one shape as one kernel that writes them all."""
+    pending: dict[tuple[int, ...], list[Recorded]] = {}
+    for array in arrays:
+        if not is_contiguous(array._state, array._shape):
+            pending.setdefault(array._shape, []).append(array)
+    for shape, group in pending.items():
+        states = tuple(array._state for array in group)
+        joined = combine_outputs(states)
+        if len(group) == 1 or joined[0].operations > _MAX_TOGETHER or too_many_leaves(joined):
+            for array in group:
+                array._materialize()
+            continue
+        for array, before, state in zip(group, states, evaluate(*joined, shape), strict=True):
+            # An assignment in another thread meanwhile wins.
+            if array._state is before:
+                array._state = state
 
 
 def _operand(op: Op, value: Any) -> Array | Number:
@@ -208,5 +228,8 @@ def _compare_mixed_signs(op: Op, first: Any, second: Any) -> Array:
         return record(OPS["logical_or"], negative, compared)
     return record(OPS["logical_and"], record(OPS["logical_not"], negative), compared)
 
+
+# Operands of an expression that has grown too large share most of it: a few more are let pass.
+_MAX_TOGETHER = MAX_OPERATIONS + 16
 
 _NUMBERS = (bool, int, float, complex)

@@ -43,6 +43,7 @@ __all__ = [
     "stream_of",
     "stream_state",
     "too_large",
+    "too_many_leaves",
     "view_state",
     "weak_dtype",
 ]
@@ -292,8 +293,13 @@ def merge(
 
 def too_large(state: State) -> bool:
     """Return whether a pending expression has outgrown what one kernel should do."""
+    return state[0].operations > MAX_OPERATIONS or too_many_leaves(state)
+
+
+def too_many_leaves(state: State) -> bool:
+    """Return whether a pending expression reads too many numbers, or keeps too much memory."""
     node, leaves = state
-    if node.operations > MAX_OPERATIONS or len(leaves) > MAX_LEAVES:
+    if len(leaves) > MAX_LEAVES:
         return True
     if node.streams <= FEW_STREAMS:
         return False

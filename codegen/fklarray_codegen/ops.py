@@ -60,7 +60,7 @@ class Op:
         crosses zero, units of the largest of both operands and the result.
     complex_ulp : float
         The same for complex operands, measured on the modulus of the error against the modulus
-        of the result. For `pow`, as long as the modulus of ``x2 * log(x1)`` is below 2**14.
+        of the result. For `pow`, as long as the modulus of ``x2 * log(x1)`` is at most 1000.
     doc : str
         First line of the public function's docstring.
     """
