@@ -127,12 +127,14 @@ def evaluate(node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...]) -> li
     CompileError
         If the compiler refuses the kernel. The expression stays as it was.
     """
-    dtypes = _result_dtypes(node)
     elements = math.prod(shape)
-    states = [stream_state(allocate(elements * d.itemsize), d, shape) for d in dtypes]
+    states = [
+        stream_state(allocate(elements * dtype.itemsize), dtype, shape)
+        for dtype in _result_dtypes(node)
+    ]
     if elements:
-        targets = [stream_of(state) for state in states]
-        plan = _plan(node, leaves, shape, (targets[0].strides,) * len(targets))
+        targets = tuple([stream_of(state) for state in states])
+        plan = _plan(node, leaves, shape, targets[0].strides)
         if plan is None:
             _evaluate_reference(node, leaves, shape, targets)
         else:
@@ -158,16 +160,16 @@ def evaluate_into(
     """
     if math.prod(shape) == 0:
         return
-    plan = _plan(node, leaves, shape, (target.strides,))
+    plan = _plan(node, leaves, shape, target.strides)
     if plan is None:
-        _evaluate_reference(node, leaves, shape, [target])
+        _evaluate_reference(node, leaves, shape, (target,))
     else:
-        _launch(plan, leaves, [target])
+        _launch(plan, leaves, (target,))
 
 
-def _launch(plan: _Plan, leaves: tuple[Leaf, ...], targets: Sequence[Stream]) -> None:
+def _launch(plan: _Plan, leaves: tuple[Leaf, ...], targets: tuple[Stream, ...]) -> None:
     values = plan.values.copy()
-    for position, leaf in zip(plan.positions, (*leaves, *targets), strict=True):
+    for position, leaf in zip(plan.positions, leaves + targets, strict=True):
         values[position] = leaf.value
     repeated: list[Stream] = []
     if plan.is_special:
@@ -199,16 +201,18 @@ def _plan(
     node: Node,
     leaves: tuple[Leaf, ...],
     shape: tuple[int, ...],
-    outputs: tuple[tuple[int, ...], ...],
+    target: tuple[int, ...],
 ) -> _Plan | None:
     """Find or make the plan of a launch; None where there is no compiler to make it with."""
     if not config.compiles:
         return None
-    plan_key = (node, shape, outputs, *[leaf.strides for leaf in leaves])
+    plan_key = (node, shape, target, *[leaf.strides for leaf in leaves])
     plan = _plans.get(plan_key)
     if plan is None:
         laid_out = layout(
-            shape, [leaf.strides for leaf in leaves if isinstance(leaf, Stream)], outputs
+            shape,
+            [leaf.strides for leaf in leaves if isinstance(leaf, Stream)],
+            [target] * len(_result_dtypes(node)),
         )
         program = compose(node, laid_out.rank, laid_out.inner)
         kernel = _kernel(program)

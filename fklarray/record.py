@@ -140,6 +140,9 @@ def within_limits(recorded: Callable[[], Array], operands: Sequence[Array | Numb
 
 def compute_together(arrays: Sequence[Recorded]) -> None:
     """Compute pending arrays; those of one shape as one kernel that writes them all."""
+    if len(arrays) == 1:
+        arrays[0]._materialize()
+        return
     pending: dict[tuple[int, ...], list[Recorded]] = {}
     for array in arrays:
         if not is_contiguous(array._state, array._shape):
