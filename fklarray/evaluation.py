@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fklarray.config import config
+from fklarray.interchange import repeated_row
 from fklarray.recording import Leaf, State, Stream, stream_of, stream_state
 from fklarray.reference import evaluate_on_numpy, view_of
 from fklarray_codegen import INCLUDE
@@ -178,23 +179,13 @@ def _launch(plan: _Plan, leaves: tuple[Leaf, ...], targets: tuple[Stream, ...]) 
             value = complex(leaves[index].value)
             values[position : position + 2] = value.real, value.imag
         for index, dtype, period in plan.periodic:
-            repeated.append(_repeat(leaves[index], dtype, period, plan.row))
+            repeated.append(repeated_row(leaves[index], dtype, period, plan.row))
             values[plan.positions[index]] = repeated[-1].value
     plan.kernel.launch(values)  # type: ignore[arg-type]
     with _lock:
         COUNTERS["kernels_launched"] += 1
         COUNTERS["flushes"] += 1
         COUNTERS["ops_fused"] += plan.operations
-
-
-def _repeat(leaf: Leaf, dtype: DType, period: Period, row: int) -> Stream:
-    """Return a contiguous row in which a short stream's elements repeat."""
-    assert isinstance(leaf, Stream)
-    buffer = allocate(row * dtype.itemsize)
-    repeated = Stream(buffer, buffer.address, (1,))
-    once = view_of(Stream(leaf.buffer, leaf.value, period[1:]), dtype, period[:1])
-    view_of(repeated, dtype, (row,)).reshape(-1, period[0])[...] = once
-    return repeated
 
 
 def _plan(

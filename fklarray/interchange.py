@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, DType, dtype_row
-from fklarray.recording import Memory, State, Stream, stream_of, stream_state, view_state
+from fklarray.recording import Leaf, Memory, State, Stream, stream_of, stream_state, view_state
 from fklarray.reference import view_of
 from fklarray_runtime import Buffer, allocate, export_capsule, import_capsule, request
 
@@ -20,6 +20,7 @@ __all__ = [
     "from_producer",
     "is_private",
     "numpy_view",
+    "repeated_row",
     "state_of_numpy",
 ]
 
@@ -130,6 +131,16 @@ def _is_constant(array: np.ndarray[Any, Any]) -> bool:
 
 def _adopt(array: np.ndarray[Any, Any]) -> State:
     return from_producer(array, copy=None)[0]
+
+
+def repeated_row(leaf: Leaf, dtype: DType, period: tuple[int, int], row: int) -> Stream:
+    """Return a contiguous row in which a short stream's elements repeat."""
+    assert isinstance(leaf, Stream)
+    buffer = allocate(row * dtype.itemsize)
+    repeated = Stream(buffer, buffer.address, (1,))
+    once = view_of(Stream(leaf.buffer, leaf.value, period[1:]), dtype, period[:1])
+    view_of(repeated, dtype, (row,)).reshape(-1, period[0])[...] = once
+    return repeated
 
 
 def from_producer(producer: object, *, copy: bool | None) -> tuple[State, tuple[int, ...]]:
