@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fklarray.config import config
+from fklarray.deferred import resolved
 from fklarray.interchange import repeated_row
 from fklarray.recording import Leaf, State, Stream, stream_of, stream_state
 from fklarray.reference import evaluate_on_numpy, view_of
@@ -128,6 +129,7 @@ def evaluate(node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...]) -> li
     CompileError
         If the compiler refuses the kernel. The expression stays as it was.
     """
+    node, leaves = resolved((node, leaves))
     elements = math.prod(shape)
     states = [
         stream_state(allocate(elements * dtype.itemsize), dtype, shape)
@@ -161,6 +163,7 @@ def evaluate_into(
     """
     if math.prod(shape) == 0:
         return
+    node, leaves = resolved((node, leaves))
     plan = _plan(node, leaves, shape, target.strides)
     if plan is None:
         _evaluate_reference(node, leaves, shape, (target,))

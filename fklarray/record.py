@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from fklarray.deferred import MAX_DEPTH, deferred_state, depth, resolved
 from fklarray.dtype_rows import scalar_dtype
 from fklarray.evaluation import evaluate
 from fklarray.interchange import state_of_numpy
@@ -32,7 +33,16 @@ from fklarray_codegen.ops import OPS, Op
 if TYPE_CHECKING:
     from fklarray.array import Array
 
-__all__ = ["Number", "Operand", "Recorded", "record", "record_where", "within_limits"]
+__all__ = [
+    "Number",
+    "Operand",
+    "Recorded",
+    "compute_together",
+    "record",
+    "record_deferred",
+    "record_where",
+    "within_limits",
+]
 
 Number: TypeAlias = bool | int | float | complex
 # What may stand on the other side of an operator.
@@ -67,7 +77,25 @@ class Recorded:
         pending = self._state
         if is_contiguous(pending, self._shape):
             return pending
-        (state,) = evaluate(*pending, self._shape)
+        state = resolved(pending)
+        if not is_contiguous(state, self._shape):
+            (state,) = evaluate(*state, self._shape)
+        # An assignment in another thread meanwhile wins.
+        if self._state is pending:
+            self._state = state
+        return state
+
+    def _shared(self) -> State:
+        """Return the state for functions that read memory; what is pending has one result then.
+
+        Without it, such a function and a later kernel would both compute the expression.
+        """
+        pending = self._state
+        node = pending[0]
+        if node.operations == 0:
+            return pending
+        shape = self._shape
+        state = deferred_state(lambda one: evaluate(*one, shape)[0], (pending,), node.dtype, shape)
         # An assignment in another thread meanwhile wins.
         if self._state is pending:
             self._state = state
@@ -136,6 +164,30 @@ def within_limits(recorded: Callable[[], Array], operands: Sequence[Array | Numb
         compute_together([operand for operand in operands if isinstance(operand, Recorded)])
         result = recorded()
     return result
+
+
+def record_deferred(
+    compute: Callable[..., State],
+    operands: Sequence[Recorded],
+    dtype: DType,
+    shape: tuple[int, ...],
+) -> Array:
+    """Record something other than an elementwise operation.
+
+    Parameters
+    ----------
+    compute : callable
+        Takes the operands' states and returns the state of a C-contiguous array in memory.
+    operands : sequence of Recorded
+        Each is computed at most once, whoever reads it besides.
+    dtype, shape
+        Of the result.
+    """
+    for operand in operands:
+        if depth(operand._state) >= MAX_DEPTH:
+            operand._materialize()
+    states = tuple(operand._shared() for operand in operands)
+    return Recorded.array(shape, deferred_state(compute, states, dtype, shape))
 
 
 def compute_together(arrays: Sequence[Recorded]) -> None:

@@ -92,10 +92,17 @@ class Stream:
 
     __slots__ = ("buffer", "strides", "value")
 
+    # Whether the memory is yet to be computed (see `fklarray.deferred`).
+    deferred = False
+
     def __init__(self, buffer: Memory, address: int, strides: tuple[int, ...]) -> None:
         self.buffer = buffer
         self.value = address
         self.strides = strides
+
+    def moved(self, address: int, strides: tuple[int, ...]) -> Stream:
+        """Return a stream over the same memory with another start and other strides."""
+        return Stream(self.buffer, address, strides)
 
 
 class Scalar:
@@ -104,6 +111,7 @@ class Scalar:
     __slots__ = ("value",)
 
     strides: tuple[int, ...] = ()
+    deferred = False
 
     def __init__(self, value: complex) -> None:
         self.value = value
@@ -130,7 +138,7 @@ def view_state(stream: Stream, dtype: DType) -> State:
 
 def is_stream(state: State) -> bool:
     """Return whether a state is an array in memory, with any strides, and nothing pending."""
-    return state[0] is STREAMS[state[0].dtype]
+    return state[0] is STREAMS[state[0].dtype] and not state[1][0].deferred
 
 
 def is_contiguous(state: State, shape: tuple[int, ...]) -> bool:

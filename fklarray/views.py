@@ -24,7 +24,7 @@ def _on_streams(state: State, ndim: int, change: _Change) -> State:
         if isinstance(leaf, Stream):
             strides = (0,) * (ndim - len(leaf.strides)) + leaf.strides
             address, strides = change(leaf.value, strides, leaf_node.dtype.itemsize)
-            changed.append(Stream(leaf.buffer, address, strides))
+            changed.append(leaf.moved(address, strides))
         else:
             changed.append(leaf)
     return node, tuple(changed)
@@ -107,7 +107,7 @@ def reshape(state: State, shape: tuple[int, ...], target: tuple[int, ...]) -> St
             strides = reshape_strides(shape, full, target)
             if strides is None:
                 return None
-            changed.append(Stream(leaf.buffer, leaf.value, strides))
+            changed.append(leaf.moved(leaf.value, strides))
         else:
             changed.append(leaf)
     return node, tuple(changed)

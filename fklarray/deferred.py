@@ -1,0 +1,158 @@
+"""Results that something other than a fused kernel computes, when their values are needed.
+
+A reduction, a concatenation or a gather is recorded like everything else: its result is a leaf
+whose memory is not there yet. `resolved` computes such leaves, in an order in which operands come
+first, before a kernel reads them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from fklarray.recording import Leaf, State, Stream, stream_of, view_state
+from fklarray_codegen.dtypes import DType
+from fklarray_codegen.layout import contiguous_strides
+
+__all__ = ["MAX_DEPTH", "Deferred", "deferred_state", "depth", "resolved"]
+
+# Longest chain of deferred results before the first of them is computed.
+MAX_DEPTH = 64
+
+Compute = Callable[..., State]
+
+
+class Deferred:
+    """Memory of a result that is yet to be computed, as far as leaves need to know it.
+
+    Attributes
+    ----------
+    nbytes : int
+        Memory that the result will take and that its operands hold until then.
+    depth : int
+        Length of the longest chain of deferred results that ends here.
+    """
+
+    __slots__ = ("_recipe", "_result", "depth", "nbytes")
+
+    # What the runtime's blocks have; no address equals this one.
+    address = -1
+    readonly = True
+    imported = False
+    shared = True
+
+    def __init__(self, compute: Compute, operands: tuple[State, ...], nbytes: int) -> None:
+        self._recipe: tuple[Compute, tuple[State, ...]] | None = (compute, operands)
+        self._result: Stream | None = None
+        self.depth = 1 + max(map(depth, operands), default=0)
+        blocks = {id(leaf.buffer): leaf.buffer.nbytes for leaf in _streams(operands)}
+        self.nbytes = nbytes + sum(blocks.values())
+
+    def view(self) -> memoryview:
+        """Return the bytes of the result, computed now."""
+        return self.result().buffer.view()  # type: ignore[no-any-return]
+
+    def missing(self) -> list[Deferred]:
+        """Return the deferred operands that are to be computed first."""
+        recipe = self._recipe
+        if recipe is None:
+            return []
+        return [
+            leaf.buffer
+            for leaf in _streams(recipe[1])
+            if isinstance(leaf.buffer, Deferred) and leaf.buffer._recipe is not None
+        ]
+
+    def result(self) -> Stream:
+        """Return the result in memory, computed once; its operands are let go then."""
+        recipe = self._recipe
+        if recipe is not None:
+            compute, operands = recipe
+            result = stream_of(compute(*[resolved(state) for state in operands]))
+            # Of two threads that computed the same, one wins: the other's memory is dropped.
+            self._result = self._result or result
+            self._recipe = None
+        assert self._result is not None
+        return self._result
+
+
+class DeferredStream(Stream):
+    """A stream over the memory of a deferred result; its address is counted from there."""
+
+    __slots__ = ("_resolved",)
+
+    deferred = True
+
+    def __init__(self, buffer: Deferred, address: int, strides: tuple[int, ...]) -> None:
+        super().__init__(buffer, address, strides)
+        self._resolved: Stream | None = None
+
+    def moved(self, address: int, strides: tuple[int, ...]) -> Stream:
+        """Return a stream over the same memory."""
+        assert isinstance(self.buffer, Deferred)
+        return DeferredStream(self.buffer, address, strides)
+
+    def resolve(self) -> Stream:
+        """Return the stream over the computed result, the same one every time."""
+        if self._resolved is None:
+            assert isinstance(self.buffer, Deferred)
+            whole = self.buffer.result()
+            self._resolved = Stream(whole.buffer, whole.value + self.value, self.strides)
+        return self._resolved
+
+
+def _streams(states: Sequence[State]) -> list[Stream]:
+    return [leaf for _, leaves in states for leaf in leaves if isinstance(leaf, Stream)]
+
+
+def depth(state: State) -> int:
+    """Return the length of the longest chain of deferred results that a state reads."""
+    return max(
+        (
+            leaf.buffer.depth
+            for leaf in state[1]
+            if leaf.deferred and isinstance(leaf, Stream) and isinstance(leaf.buffer, Deferred)
+        ),
+        default=0,
+    )
+
+
+def deferred_state(
+    compute: Compute, operands: tuple[State, ...], dtype: DType, shape: tuple[int, ...]
+) -> State:
+    """Return the state of a result that is computed when it is needed.
+
+    Parameters
+    ----------
+    compute : callable
+        Takes the operands' states, without deferred leaves, and returns the state of a
+        C-contiguous array in memory.
+    operands : tuple of State
+        Kept until then.
+    dtype, shape
+        Of the result.
+    """
+    memory = Deferred(compute, operands, math.prod(shape) * dtype.itemsize)
+    return view_state(DeferredStream(memory, 0, contiguous_strides(shape)), dtype)
+
+
+def resolved(state: State) -> State:
+    """Return a state whose leaves are all in memory, computing those that are not."""
+    node, leaves = state
+    for leaf in leaves:
+        if leaf.deferred:
+            return node, _resolved_leaves(leaves)
+    return state
+
+
+def _resolved_leaves(leaves: tuple[Leaf, ...]) -> tuple[Leaf, ...]:
+    deferred = [leaf for leaf in leaves if isinstance(leaf, DeferredStream)]
+    # A stack of our own: chains may be longer than Python's lets calls be.
+    waiting = [leaf.buffer for leaf in deferred if isinstance(leaf.buffer, Deferred)]
+    while waiting:
+        missing = waiting[-1].missing()
+        if missing:
+            waiting.extend(missing)
+        else:
+            waiting.pop().result()
+    return tuple(leaf.resolve() if isinstance(leaf, DeferredStream) else leaf for leaf in leaves)
