@@ -10,10 +10,18 @@ from fklarray.data_type_functions import *
 from fklarray.data_types import *
 from fklarray.device import Device as Device
 from fklarray.elementwise import *
+from fklarray.extensions import *
+from fklarray.index_functions import *
 from fklarray.inspection import *
+from fklarray.joining import *
 from fklarray.manipulation import *
+from fklarray.nan_reductions import *
+from fklarray.nn import logsumexp as logsumexp
 from fklarray.searching import *
+from fklarray.searching_reductions import *
+from fklarray.statistical import *
 from fklarray.unavailable import *
+from fklarray.utility import *
 
 __version__ = "0.1.0"
 __array_api_version__ = "2025.12"

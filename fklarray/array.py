@@ -15,14 +15,14 @@ from fklarray.device import CPU, Device, as_device
 from fklarray.dtype_rows import NUMPY_DTYPES, DtypeLike, dtype_row
 from fklarray.evaluation import evaluate
 from fklarray.interchange import DLPACK_CPU, copy_of, export_dlpack, is_private, numpy_view
-from fklarray.operators import Operators
+from fklarray.methods import Methods
 from fklarray.record import Number, Recorded, compute_together
 from fklarray.recording import is_stream, stream_of
 
 __all__ = ["Array", "materialize"]
 
 
-class Array(Operators):
+class Array(Methods):
     """An n-dimensional array of the array API standard ("Array object").
 
     Operations on it are recorded; conversions to Python, NumPy or DLPack compute what was recorded

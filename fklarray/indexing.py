@@ -11,7 +11,7 @@ import numpy as np
 
 from fklarray import views
 from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, DType
-from fklarray.evaluation import evaluate, evaluate_into
+from fklarray.evaluation import count, evaluate, evaluate_into
 from fklarray.interchange import copy_of, is_private
 from fklarray.record import Recorded, record_where
 from fklarray.recording import State, scalar_state, stream_of
@@ -184,6 +184,7 @@ def _write_through(array: Array, key: Any, target_shape: tuple[int, ...], value:
         (state,) = evaluate(*state, array.shape)
     selected = basic_view(state, array.shape, key)
     assert selected is not None
+    count("flushes")
     evaluate_into(*value, target_shape, stream_of(selected[1]))
     array._state = state
 

@@ -16,6 +16,7 @@ from fklarray_runtime import Buffer, allocate, export_capsule, import_capsule, r
 __all__ = [
     "DLPACK_CPU",
     "copy_of",
+    "empty_state",
     "export_dlpack",
     "from_producer",
     "is_private",
@@ -82,10 +83,14 @@ def _least_references() -> tuple[int, int, int, int]:
 _LEAST = _least_references()
 
 
+def empty_state(dtype: DType, shape: tuple[int, ...]) -> State:
+    """Return a new array whose elements are yet to be written."""
+    return stream_state(allocate(math.prod(shape) * dtype.itemsize), dtype, shape)
+
+
 def copy_of(array: np.ndarray[Any, Any], dtype: DType, shape: tuple[int, ...]) -> State:
     """Return a new array with the values of a NumPy array, converted and broadcast."""
-    buffer = allocate(math.prod(shape) * dtype.itemsize)
-    state = stream_state(buffer, dtype, shape)
+    state = empty_state(dtype, shape)
     np.copyto(numpy_view(stream_of(state), dtype, shape), array, casting="unsafe")
     return state
 
@@ -115,7 +120,7 @@ def state_of_numpy(array: np.ndarray[Any, Any], copy: bool | None) -> State:
             "swapped elements cannot be shared; copy=False forbids the copy"
         )
     if shareable and array.size and (copy is False or (copy is None and _is_constant(array))):
-        return _adopt(array)
+        return _adopt(array, dtype)
     return copy_of(array, dtype, array.shape)
 
 
@@ -129,8 +134,11 @@ def _is_constant(array: np.ndarray[Any, Any]) -> bool:
     return base is None or isinstance(base, bytes)
 
 
-def _adopt(array: np.ndarray[Any, Any]) -> State:
-    return from_producer(array, copy=None)[0]
+def _adopt(array: np.ndarray[Any, Any], dtype: DType) -> State:
+    # NumPy's DLPack knows the data types of NumPy only: bits of the same size go through.
+    if not dtype.is_standard:
+        array = array.view(np.uint16)
+    return view_state(stream_of(from_producer(array, copy=None)[0]), dtype)
 
 
 def repeated_row(leaf: Leaf, dtype: DType, period: tuple[int, int], row: int) -> Stream:

@@ -6,8 +6,12 @@ import math
 import operator
 from collections.abc import Sequence
 
+from numpy.lib.array_utils import normalize_axis_tuple
+
 from fklarray import views
 from fklarray.array import Array
+from fklarray.evaluation import evaluate
+from fklarray.record import record_deferred
 from fklarray.recording import scalar_state
 from fklarray_codegen import layout
 
@@ -22,19 +26,6 @@ __all__ = [
     "reshape",
     "squeeze",
 ]
-
-_Axes = int | Sequence[int]
-
-
-def _axes(axis: _Axes, ndim: int, what: str) -> tuple[int, ...]:
-    axes = tuple(map(operator.index, axis if isinstance(axis, Sequence) else (axis,)))
-    for one in axes:
-        if not -ndim <= one < ndim:
-            raise IndexError(f"axis {one} is out of bounds for {what} {ndim} dimensions")
-    normal = tuple(one % ndim for one in axes)
-    if len(set(normal)) < len(normal):
-        raise ValueError(f"repeated axes in {axes}")
-    return normal
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -89,25 +80,25 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
     ValueError
         If `axes` is not one.
     """
-    order = _axes(axes, x.ndim, "an array of")
+    order = normalize_axis_tuple(axes, x.ndim)
     if len(order) != x.ndim:
         raise ValueError(f"axes {tuple(axes)} are not a permutation of {x.ndim} axes")
     shape = tuple(x.shape[axis] for axis in order)
     return Array(shape, views.permute(x._state, x.ndim, order))
 
 
-def moveaxis(x: Array, source: _Axes, destination: _Axes, /) -> Array:
+def moveaxis(x: Array, source: int | Sequence[int], destination: int | Sequence[int], /) -> Array:
     """Move axes to other places; the others keep their order.
 
     Raises
     ------
-    IndexError
+    numpy.exceptions.AxisError
         If an axis is out of bounds.
     ValueError
         If axes repeat, or there are not as many sources as destinations.
     """
-    froms = _axes(source, x.ndim, "an array of")
-    tos = _axes(destination, x.ndim, "an array of")
+    froms = normalize_axis_tuple(source, x.ndim)
+    tos = normalize_axis_tuple(destination, x.ndim)
     if len(froms) != len(tos):
         raise ValueError(f"{len(froms)} source axes for {len(tos)} destination axes")
     order = [axis for axis in range(x.ndim) if axis not in froms]
@@ -128,13 +119,13 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...]) -> Array:
 
     Raises
     ------
-    IndexError
+    numpy.exceptions.AxisError
         If an axis is out of bounds.
     ValueError
         If axes repeat.
     """
     count = len(axis) if isinstance(axis, Sequence) else 1
-    axes = sorted(_axes(axis, x.ndim + count, "a result of"))
+    axes = sorted(normalize_axis_tuple(axis, x.ndim + count))
     shape = list(x.shape)
     for one in axes:
         shape.insert(one, 1)
@@ -146,12 +137,12 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
 
     Raises
     ------
-    IndexError
+    numpy.exceptions.AxisError
         If an axis is out of bounds.
     ValueError
         If a dimension has more or fewer elements than one.
     """
-    axes = _axes(axis, x.ndim, "an array of")
+    axes = normalize_axis_tuple(axis, x.ndim)
     if any(x.shape[one] != 1 for one in axes):
         raise ValueError(f"cannot squeeze axes {axes} of an array of shape {x.shape}")
     kept = [one for one in range(x.ndim) if one not in axes]
@@ -163,10 +154,10 @@ def flip(x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
 
     Raises
     ------
-    IndexError
+    numpy.exceptions.AxisError
         If an axis is out of bounds.
     """
-    axes = range(x.ndim) if axis is None else _axes(axis, x.ndim, "an array of")
+    axes = range(x.ndim) if axis is None else normalize_axis_tuple(axis, x.ndim)
     return Array(x.shape, views.flip(x._state, x.shape, axes))
 
 
@@ -196,9 +187,17 @@ def reshape(x: Array, /, shape: int | tuple[int, ...], *, copy: bool | None = No
     if state is None:
         if copy is False:
             raise ValueError(f"reshaping {x.shape} to {target} needs a copy")
-        state = views.reshape(x._materialize(), x.shape, target)
+        state = views.reshape(_in_order(x)._state, x.shape, target)
         assert state is not None
     return Array(target, state)
+
+
+def _in_order(x: Array) -> Array:
+    """Return the elements in memory of their own in C order, computed when they are needed."""
+    shape = x.shape
+    return record_deferred(
+        lambda state: evaluate(*state, shape)[0], [x], x._state[0].dtype, shape, fused=True
+    )
 
 
 def _inferred(shape: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:

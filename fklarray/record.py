@@ -9,7 +9,7 @@ import numpy as np
 
 from fklarray.deferred import MAX_DEPTH, deferred_state, depth, resolved
 from fklarray.dtype_rows import scalar_dtype
-from fklarray.evaluation import evaluate
+from fklarray.evaluation import count, evaluate
 from fklarray.interchange import state_of_numpy
 from fklarray.recording import (
     State,
@@ -77,6 +77,7 @@ class Recorded:
         pending = self._state
         if is_contiguous(pending, self._shape):
             return pending
+        count("flushes")
         state = resolved(pending)
         if not is_contiguous(state, self._shape):
             (state,) = evaluate(*state, self._shape)
@@ -171,6 +172,8 @@ def record_deferred(
     operands: Sequence[Recorded],
     dtype: DType,
     shape: tuple[int, ...],
+    *,
+    fused: bool = False,
 ) -> Array:
     """Record something other than an elementwise operation.
 
@@ -179,14 +182,16 @@ def record_deferred(
     compute : callable
         Takes the operands' states and returns the state of a C-contiguous array in memory.
     operands : sequence of Recorded
-        Each is computed at most once, whoever reads it besides.
+        Each is computed at most once, whoever reads it besides, unless they are `fused`.
     dtype, shape
         Of the result.
+    fused : bool
+        Whether `compute` runs pending operands as part of kernels of its own.
     """
     for operand in operands:
         if depth(operand._state) >= MAX_DEPTH:
             operand._materialize()
-    states = tuple(operand._shared() for operand in operands)
+    states = tuple(operand._state if fused else operand._shared() for operand in operands)
     return Recorded.array(shape, deferred_state(compute, states, dtype, shape))
 
 
@@ -206,6 +211,7 @@ def compute_together(arrays: Sequence[Recorded]) -> None:
             for array in group:
                 array._materialize()
             continue
+        count("flushes")
         for array, before, state in zip(group, states, evaluate(*joined, shape), strict=True):
             # An assignment in another thread meanwhile wins.
             if array._state is before:

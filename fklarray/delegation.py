@@ -1,0 +1,64 @@
+"""Running functions of other libraries on arrays: now, on NumPy, without copies where possible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fklarray.array import Array
+from fklarray.dtype_rows import dtype_row
+from fklarray.evaluation import count
+from fklarray.interchange import copy_of, state_of_numpy
+
+__all__ = ["on_numpy"]
+
+# A smaller result is copied sooner than it is taken over.
+_WORTH_SHARING = 1 << 16
+
+
+def on_numpy(function: Callable[..., Any], *arrays: Array, **keywords: Any) -> Any:
+    """Run a function of NumPy on arrays.
+
+    Parameters
+    ----------
+    function : callable
+        Takes NumPy arrays, read-only ones.
+    *arrays : Array
+        Its arguments, computed now.
+    **keywords
+        Passed on as they are.
+
+    Returns
+    -------
+    Array, or a (named) tuple of them
+        As the function's result is. A large result's memory is taken over.
+
+    Notes
+    -----
+    Exceptions of the function pass through; its floating-point warnings are silenced, as kernels
+    have none.
+    """
+    values = [_read_only(array) for array in arrays]
+    with np.errstate(all="ignore"):
+        result = function(*values, **keywords)
+    count("reference_evaluations")
+    if isinstance(result, tuple):
+        parts: list[Array] = [_wrapped(part) for part in result]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        kind: Any = type(result)  # pyright: ignore[reportUnknownVariableType]
+        return kind(*parts) if hasattr(kind, "_fields") else tuple(parts)
+    return _wrapped(result)
+
+
+def _read_only(array: Array) -> np.ndarray[Any, Any]:
+    values = array._numpy()
+    values.flags.writeable = False
+    return values
+
+
+def _wrapped(result: Any) -> Array:
+    values = np.asarray(result)
+    if values.nbytes >= _WORTH_SHARING and values.base is None and values.flags.c_contiguous:
+        return Array(values.shape, state_of_numpy(values, copy=False))
+    return Array(values.shape, copy_of(values, dtype_row(values.dtype), values.shape))

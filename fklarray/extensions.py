@@ -1,0 +1,95 @@
+"""Functions of NumPy that the standard does not have: bincount, logspace, transpose."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+
+import numpy as np
+
+from fklarray.array import Array
+from fklarray.creation import linspace
+from fklarray.data_type_functions import astype
+from fklarray.delegation import on_numpy
+from fklarray.device import Device
+from fklarray.dtype_rows import DtypeLike
+from fklarray.elementwise import pow
+from fklarray.manipulation import permute_dims
+from fklarray.reductions import array_operand
+
+__all__ = ["bincount", "logspace", "transpose"]
+
+
+def transpose(x: Array, /, axes: Sequence[int] | None = None) -> Array:
+    """Reorder the dimensions; reverse them by default. Errors as of `permute_dims`."""
+    x = array_operand("transpose", x)
+    return permute_dims(x, tuple(reversed(range(x.ndim))) if axes is None else tuple(axes))
+
+
+def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> Array:
+    """Count how often each integer occurs.
+
+    Parameters
+    ----------
+    x : Array
+        Vector of integers that are not negative.
+    weights : Array, optional
+        Vector of the same length: what each occurrence adds, instead of 1.
+    minlength : int
+        Least number of elements of the result.
+
+    Returns
+    -------
+    Array
+        Of int64, or float64 with weights. Runs at once, since its length depends on the values.
+
+    Raises
+    ------
+    ValueError
+        If a value is negative, or a shape is not that of a vector.
+    TypeError
+        If `x` does not hold integers.
+    """
+    values = array_operand("bincount", x)
+    if weights is None:
+        return on_numpy(lambda a: np.bincount(a, minlength=minlength), values)
+    return on_numpy(
+        lambda a, b: np.bincount(a, b, minlength), values, array_operand("bincount", weights)
+    )
+
+
+def logspace(
+    start: float,
+    stop: float,
+    /,
+    num: int = 50,
+    *,
+    endpoint: builtins.bool = True,
+    base: float = 10.0,
+    dtype: DtypeLike | None = None,
+    device: Device | str | None = None,
+) -> Array:
+    """Return values from ``base**start`` to ``base**stop`` whose logarithms are evenly spaced.
+
+    Parameters
+    ----------
+    start, stop : float
+        Exponents.
+    num : int
+        Number of values, not negative.
+    endpoint : bool
+        Whether ``base**stop`` is among the values.
+    base : float
+        Base of the exponents.
+    dtype : dtype, optional
+        Data type; float64 by default.
+    device : Device or str, optional
+        Device of the result.
+
+    Raises
+    ------
+    ValueError
+        If `num` is negative.
+    """
+    values = pow(base, linspace(start, stop, num, endpoint=endpoint, device=device))
+    return values if dtype is None else astype(values, dtype, copy=False)

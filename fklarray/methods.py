@@ -1,0 +1,140 @@
+"""Methods of arrays that the standard does not have but users of NumPy expect.
+
+Each is the function of the same name, found when it is called: the functions' modules import the
+array class.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from fklarray.dtype_rows import DtypeLike
+from fklarray.operators import Operators
+
+if TYPE_CHECKING:
+    from fklarray.array import Array
+
+__all__ = ["Methods"]
+
+_Axes = int | Sequence[int] | None
+
+
+class Methods(Operators):
+    """Shorthands for functions of the namespace."""
+
+    __slots__ = ()
+
+    def _call(self, name: str, **keywords: Any) -> Array:
+        import fklarray
+
+        result: Array = getattr(fklarray, name)(self, **keywords)
+        return result
+
+    def sum(
+        self, axis: _Axes = None, dtype: DtypeLike | None = None, *, keepdims: builtins.bool = False
+    ) -> Array:
+        """Return the sum over axes; see `fklarray.sum`."""
+        return self._call("sum", axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def prod(
+        self, axis: _Axes = None, dtype: DtypeLike | None = None, *, keepdims: builtins.bool = False
+    ) -> Array:
+        """Return the product over axes; see `fklarray.prod`."""
+        return self._call("prod", axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def mean(self, axis: _Axes = None, *, keepdims: builtins.bool = False) -> Array:
+        """Return the mean over axes; see `fklarray.mean`."""
+        return self._call("mean", axis=axis, keepdims=keepdims)
+
+    def var(
+        self, axis: _Axes = None, *, correction: float = 0.0, keepdims: builtins.bool = False
+    ) -> Array:
+        """Return the variance over axes; see `fklarray.var`."""
+        return self._call("var", axis=axis, correction=correction, keepdims=keepdims)
+
+    def std(
+        self, axis: _Axes = None, *, correction: float = 0.0, keepdims: builtins.bool = False
+    ) -> Array:
+        """Return the standard deviation over axes; see `fklarray.std`."""
+        return self._call("std", axis=axis, correction=correction, keepdims=keepdims)
+
+    def max(self, axis: _Axes = None, *, keepdims: builtins.bool = False) -> Array:
+        """Return the greatest element over axes; see `fklarray.max`."""
+        return self._call("max", axis=axis, keepdims=keepdims)
+
+    def min(self, axis: _Axes = None, *, keepdims: builtins.bool = False) -> Array:
+        """Return the least element over axes; see `fklarray.min`."""
+        return self._call("min", axis=axis, keepdims=keepdims)
+
+    def all(self, axis: _Axes = None, *, keepdims: builtins.bool = False) -> Array:
+        """Return whether all elements are true; see `fklarray.all`."""
+        return self._call("all", axis=axis, keepdims=keepdims)
+
+    def any(self, axis: _Axes = None, *, keepdims: builtins.bool = False) -> Array:
+        """Return whether any element is true; see `fklarray.any`."""
+        return self._call("any", axis=axis, keepdims=keepdims)
+
+    def argmax(self, axis: int | None = None, *, keepdims: builtins.bool = False) -> Array:
+        """Return the index of the greatest element; see `fklarray.argmax`."""
+        return self._call("argmax", axis=axis, keepdims=keepdims)
+
+    def argmin(self, axis: int | None = None, *, keepdims: builtins.bool = False) -> Array:
+        """Return the index of the least element; see `fklarray.argmin`."""
+        return self._call("argmin", axis=axis, keepdims=keepdims)
+
+    def reshape(self, *shape: int | Sequence[int], copy: builtins.bool | None = None) -> Array:
+        """Give the elements another shape: ``reshape(2, 3)`` or ``reshape((2, 3))``."""
+        extents: Any = shape[0] if len(shape) == 1 else shape
+        return self._call("reshape", shape=extents, copy=copy)
+
+    def transpose(self, *axes: int | Sequence[int] | None) -> Array:
+        """Reorder the dimensions, reverse them by default; see `fklarray.transpose`."""
+        order: Any = axes[0] if len(axes) == 1 else axes
+        return self._call("transpose", axes=order or None)
+
+    def squeeze(self, axis: int | Sequence[int] | None = None) -> Array:
+        """Remove dimensions of one element, all of them by default."""
+        if axis is None:
+            axis = tuple(one for one, extent in enumerate(self._shape) if extent == 1)
+        return self._call("squeeze", axis=axis)
+
+    def flatten(self) -> Array:
+        """Return the elements in one dimension."""
+        return self._call("reshape", shape=(-1,))
+
+    def astype(self, dtype: DtypeLike, *, copy: builtins.bool = True) -> Array:
+        """Convert the elements to another data type; see `fklarray.astype`."""
+        import fklarray
+
+        return fklarray.astype(self, dtype, copy=copy)  # type: ignore[arg-type]
+
+    def copy(self) -> Array:
+        """Return an array with the same values; changes of one do not reach the other."""
+        return Operators.array(self._shape, self._state)
+
+    def round(self, decimals: int = 0) -> Array:
+        """Round to a number of decimals, as `numpy.ndarray.round` does."""
+        if operator.index(decimals) == 0:
+            return self._call("round")
+        scale = 10.0 ** abs(decimals)
+        result: Any = (self * scale if decimals > 0 else self / scale)._call("round")
+        return result / scale if decimals > 0 else result * scale  # type: ignore[no-any-return]
+
+    def conj(self) -> Array:
+        """Return the complex conjugate; see `fklarray.conj`."""
+        return self._call("conj")
+
+    @property
+    def real(self) -> Array:
+        """Real part; the values themselves where they are real."""
+        return self._call("real")
+
+    @property
+    def imag(self) -> Array:
+        """Imaginary part; zeros where the values are real."""
+        if self._state[0].dtype.kind == "complex":
+            return self._call("imag")
+        return self._call("zeros_like")

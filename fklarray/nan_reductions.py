@@ -1,0 +1,200 @@
+"""Reductions that leave NaN out, and the median: NumPy's, beyond the standard; all recorded."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from fklarray.array import Array
+from fklarray.dtype_rows import DTYPES, DtypeLike
+from fklarray.elementwise import divide, isnan, logical_not, sqrt, square, subtract
+from fklarray.elementwise import real as real_part
+from fklarray.reductions import (
+    Axes,
+    array_operand,
+    deferred_on_numpy,
+    empty_extent,
+    normal_axes,
+    reduced_shape,
+    wide,
+)
+from fklarray.searching import where
+from fklarray.statistical import cumulative_sum, sum
+
+__all__ = [
+    "median",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanstd",
+    "nansum",
+    "nanvar",
+]
+
+
+def _floating(x: Array) -> builtins.bool:
+    return x._state[0].dtype.kind in ("real", "complex")
+
+
+def _without_nan(function: str, x: Array) -> Array:
+    """Return the elements with 0 in place of NaN."""
+    x = array_operand(function, x)
+    return where(isnan(x), 0, x) if _floating(x) else x
+
+
+def nansum(
+    x: Array,
+    /,
+    *,
+    axis: Axes = None,
+    dtype: DtypeLike | None = None,
+    keepdims: builtins.bool = False,
+) -> Array:
+    """Return the sum of the elements that are not NaN. Parameters and errors as in `sum`."""
+    return sum(_without_nan("nansum", x), axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def nancumsum(x: Array, /, *, axis: int | None = None, dtype: DtypeLike | None = None) -> Array:
+    """Return the sums up to each element, NaN counting as 0; of the flattened array by default."""
+    from fklarray.manipulation import reshape
+
+    values = _without_nan("nancumsum", x)
+    if axis is None:
+        values, axis = reshape(values, (-1,)), 0
+    return cumulative_sum(values, axis=axis, dtype=dtype)
+
+
+def _count(x: Array, axis: Axes, keepdims: builtins.bool) -> Array:
+    return sum(logical_not(isnan(x)), axis=axis, dtype=np.float64, keepdims=keepdims)
+
+
+def _as(result: Array, x: Array) -> Array:
+    """Return a result in the data type that a mean of `x` has."""
+    from fklarray.data_type_functions import astype
+
+    return astype(result, x.dtype, copy=False) if _floating(x) else result
+
+
+def nanmean(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
+    """Return the mean of the elements that are not NaN; NaN where there is none.
+
+    Parameters and errors as in `mean`.
+    """
+    x = array_operand("nanmean", x)
+    total = nansum(x, axis=axis, keepdims=keepdims)
+    return _as(divide(total, _count(x, axis, keepdims)), x)
+
+
+def nanvar(
+    x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: builtins.bool = False
+) -> Array:
+    """Return the variance of the elements that are not NaN.
+
+    Parameters
+    ----------
+    x : Array
+        Array of any data type.
+    axis : int or tuple of int, optional
+        Axes to reduce; all by default.
+    correction : int or float
+        Subtracted from the number of elements in the divisor.
+    keepdims : bool
+        Whether the reduced axes stay, with one element.
+
+    Returns
+    -------
+    Array
+        NaN where the divisor is not positive.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is given twice.
+    """
+    from fklarray.elementwise import conj
+
+    x = array_operand("nanvar", x)
+    centred = subtract(x, nanmean(x, axis=axis, keepdims=True))
+    squares = real_part(centred * conj(centred)) if x.dtype.kind == "c" else square(centred)
+    divisor = _count(x, axis, keepdims) - correction
+    total = nansum(squares, axis=axis, keepdims=keepdims)
+    result = divide(total, where(divisor > 0, divisor, np.nan))
+    return _as(result, squares)
+
+
+def nanstd(
+    x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: builtins.bool = False
+) -> Array:
+    """Return the standard deviation of the elements that are not NaN: the root of `nanvar`."""
+    return sqrt(nanvar(x, axis=axis, correction=correction, keepdims=keepdims))
+
+
+def _extreme(name: str, x: Array, axis: Axes, keepdims: builtins.bool) -> Array:
+    x = array_operand(name, x)
+    axes = normal_axes(axis, x.ndim)
+    if empty_extent(x.shape, axes):
+        raise ValueError(
+            f"{name} over axes {axes} of shape {x.shape} has no elements to choose from"
+        )
+    # These ignore NaN unless there is nothing else.
+    choose = np.fmax if name == "nanmax" else np.fmin
+    return deferred_on_numpy(
+        lambda values: choose.reduce(values, axis=axes, keepdims=keepdims),
+        [x],
+        x._state[0].dtype,
+        reduced_shape(x.shape, axes, keepdims),
+    )
+
+
+def nanmax(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
+    """Return the greatest element that is not NaN; NaN where there is none. Otherwise as `max`."""
+    return _extreme("nanmax", x, axis, keepdims)
+
+
+def nanmin(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
+    """Return the least element that is not NaN; NaN where there is none. Otherwise as `max`."""
+    return _extreme("nanmin", x, axis, keepdims)
+
+
+def median(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
+    """Return the middle element, or the mean of the two middle ones; NaN where there is a NaN.
+
+    Parameters
+    ----------
+    x : Array
+        Array of any data type.
+    axis : int or tuple of int, optional
+        Axes to reduce; all by default.
+    keepdims : bool
+        Whether the reduced axes stay, with one element.
+
+    Returns
+    -------
+    Array
+        Of the data type of `x` if that is floating-point, else float64.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is given twice.
+    """
+    x = array_operand("median", x)
+    row = x._state[0].dtype
+    axes = normal_axes(axis, x.ndim)
+
+    def middle(values: np.ndarray[Any, Any]) -> Any:
+        return np.median(values, axis=axes, keepdims=keepdims)
+
+    return deferred_on_numpy(
+        wide(middle, row),
+        [x],
+        row if _floating(x) else DTYPES["float64"],
+        reduced_shape(x.shape, axes, keepdims),
+    )

@@ -1,0 +1,120 @@
+"""What reductions share: axes, shapes, data types, and running them on NumPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from fklarray.array import Array
+from fklarray.conversion import asarray
+from fklarray.dtype_rows import NUMPY_DTYPES, DType
+from fklarray.evaluation import count, evaluate
+from fklarray.interchange import copy_of, numpy_view
+from fklarray.record import record_deferred
+from fklarray.recording import State, is_stream, stream_of
+
+__all__ = [
+    "Axes",
+    "array_operand",
+    "deferred_on_numpy",
+    "empty_extent",
+    "normal_axes",
+    "reduced_shape",
+    "wide",
+]
+
+Axes: TypeAlias = int | Sequence[int] | None
+_Values = np.ndarray[Any, Any]
+
+
+def array_operand(function: str, x: object) -> Array:
+    """Return an operand as an array of this library; NumPy's are taken too.
+
+    Raises
+    ------
+    TypeError
+        Naming the function and the argument's type.
+    """
+    if isinstance(x, Array):
+        return x
+    if isinstance(x, (np.ndarray, np.generic)):
+        return asarray(x)
+    raise TypeError(f"{function} takes an array of fklarray, not {type(x).__name__}")
+
+
+def normal_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
+    """Return the axes counted from the front; all of them for None.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is given twice.
+    """
+    return tuple(range(ndim)) if axis is None else normalize_axis_tuple(axis, ndim)
+
+
+def reduced_shape(shape: tuple[int, ...], axes: Sequence[int], keepdims: bool) -> tuple[int, ...]:
+    """Return the shape after a reduction."""
+    if keepdims:
+        return tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
+    return tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
+
+
+def deferred_on_numpy(
+    function: Callable[..., Any], operands: Sequence[Array], dtype: DType, shape: tuple[int, ...]
+) -> Array:
+    """Record a function of NumPy whose result's shape and data type are known.
+
+    Parameters
+    ----------
+    function : callable
+        Takes NumPy arrays, which it must not write to.
+    operands : sequence of Array
+        Its arguments.
+    dtype, shape
+        Of its result.
+    """
+    shapes = [operand.shape for operand in operands]
+
+    def compute(*states: State) -> State:
+        with np.errstate(all="ignore"):
+            values = function(*map(_values, states, shapes))
+        count("reference_evaluations")
+        result = np.asarray(values)
+        assert result.shape == shape, (function, result.shape, shape)
+        return copy_of(result, dtype, shape)
+
+    return record_deferred(compute, operands, dtype, shape)
+
+
+def _values(state: State, shape: tuple[int, ...]) -> _Values:
+    if not is_stream(state):
+        (state,) = evaluate(*state, shape)
+    values = numpy_view(stream_of(state), state[0].dtype, shape)
+    values.flags.writeable = False
+    return values
+
+
+def wide(function: Callable[..., Any], row: DType) -> Callable[..., Any]:
+    """Return the function computing in float32 for 16-bit floats, rounded once at the end."""
+    if row.kind != "real" or row.bits != 16:
+        return function
+    narrow = NUMPY_DTYPES[row]
+
+    def widened(x: _Values) -> Any:
+        return np.asarray(function(x.astype(np.float32))).astype(narrow)
+
+    return widened
+
+
+def empty_extent(shape: tuple[int, ...], axes: Sequence[int]) -> bool:
+    """Return whether some result would be a reduction of no element at all."""
+    reduced = math.prod(shape[axis] for axis in axes)
+    kept = math.prod(extent for axis, extent in enumerate(shape) if axis not in axes)
+    return reduced == 0 and kept > 0

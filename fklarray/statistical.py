@@ -1,0 +1,326 @@
+"""Statistical functions of the standard: reductions and cumulative sums, recorded."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fklarray.array import Array
+from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, DType, DtypeLike, dtype_row
+from fklarray.reductions import (
+    Axes,
+    array_operand,
+    deferred_on_numpy,
+    empty_extent,
+    normal_axes,
+    reduced_shape,
+    wide,
+)
+
+__all__ = ["cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var"]
+
+
+def _sum_dtype(row: DType, dtype: DtypeLike | None) -> DType:
+    """Return the data type that sums are made in: integers become 64 bits wide."""
+    if dtype is not None:
+        return dtype_row(dtype)
+    if row.kind in ("bool", "signed"):
+        return DTYPES["int64"]
+    return DTYPES["uint64"] if row.kind == "unsigned" else row
+
+
+def _floating(x: Array) -> DType:
+    row = x._state[0].dtype
+    return row if row.kind in ("real", "complex") else DTYPES["float64"]
+
+
+def _accumulate(name: str, x: Array, axis: Axes, dtype: DtypeLike | None, keepdims: bool) -> Array:
+    x = array_operand(name, x)
+    axes = normal_axes(axis, x.ndim)
+    row = _sum_dtype(x._state[0].dtype, dtype)
+    reduce = getattr(np, name)
+    wanted = np.dtype(np.float32) if row.bits == 16 and row.kind == "real" else NUMPY_DTYPES[row]
+    return deferred_on_numpy(
+        lambda values: reduce(_real_if(values, row), axis=axes, dtype=wanted, keepdims=keepdims),
+        [x],
+        row,
+        reduced_shape(x.shape, axes, keepdims),
+    )
+
+
+def _real_if(values: np.ndarray[Any, Any], row: DType) -> np.ndarray[Any, Any]:
+    """Return the real part of complex values that are summed as real ones."""
+    return values.real if values.dtype.kind == "c" and row.kind != "complex" else values
+
+
+def sum(
+    x: Array,
+    /,
+    *,
+    axis: Axes = None,
+    dtype: DtypeLike | None = None,
+    keepdims: builtins.bool = False,
+) -> Array:
+    """Return the sum over axes.
+
+    Parameters
+    ----------
+    x : Array
+        Array of any data type; bool counts as 0 and 1.
+    axis : int or tuple of int, optional
+        Axes to sum over; all by default.
+    dtype : dtype, optional
+        Data type of the result, which the elements are converted to first. By default int64 or
+        uint64 for integers, otherwise that of `x`; 16-bit floats are summed in float32.
+    keepdims : bool
+        Whether the summed axes stay, with one element.
+
+    Returns
+    -------
+    Array
+        Without elements to sum: 0.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is given twice.
+
+    Notes
+    -----
+    Array API standard 2025.12, "Statistical Functions", ``sum``.
+    """
+    return _accumulate("sum", x, axis, dtype, keepdims)
+
+
+def prod(
+    x: Array,
+    /,
+    *,
+    axis: Axes = None,
+    dtype: DtypeLike | None = None,
+    keepdims: builtins.bool = False,
+) -> Array:
+    """Return the product over axes; 1 without elements. Parameters and errors as in `sum`."""
+    return _accumulate("prod", x, axis, dtype, keepdims)
+
+
+def _extreme(name: str, x: Array, axis: Axes, keepdims: builtins.bool) -> Array:
+    x = array_operand(name, x)
+    axes = normal_axes(axis, x.ndim)
+    if empty_extent(x.shape, axes):
+        raise ValueError(
+            f"{name} over axes {axes} of shape {x.shape} has no elements to choose from"
+        )
+    reduce = getattr(np, name)
+    return deferred_on_numpy(
+        lambda values: reduce(values, axis=axes, keepdims=keepdims),
+        [x],
+        x._state[0].dtype,
+        reduced_shape(x.shape, axes, keepdims),
+    )
+
+
+def max(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
+    """Return the greatest element over axes; NaN where there is one.
+
+    Parameters
+    ----------
+    x : Array
+        Array of any data type; complex values are ordered by real, then imaginary part.
+    axis : int or tuple of int, optional
+        Axes to reduce; all by default.
+    keepdims : bool
+        Whether the reduced axes stay, with one element.
+
+    Returns
+    -------
+    Array
+        Of the data type of `x`.
+
+    Raises
+    ------
+    ValueError
+        If there are no elements to choose from, or an axis is given twice.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Notes
+    -----
+    Array API standard 2025.12, "Statistical Functions", ``max``.
+    """
+    return _extreme("max", x, axis, keepdims)
+
+
+def min(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
+    """Return the least element over axes; NaN where there is one. Otherwise as `max`."""
+    return _extreme("min", x, axis, keepdims)
+
+
+def _moment(
+    name: str, x: Array, axis: Axes, keepdims: builtins.bool, result: DType, **keywords: float
+) -> Array:
+    axes = normal_axes(axis, x.ndim)
+    reduce = getattr(np, name)
+    function: Callable[..., Any] = wide(
+        lambda values: reduce(values, axis=axes, keepdims=keepdims, **keywords),
+        x._state[0].dtype,
+    )
+    return deferred_on_numpy(function, [x], result, reduced_shape(x.shape, axes, keepdims))
+
+
+def mean(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
+    """Return the arithmetic mean over axes.
+
+    Parameters
+    ----------
+    x : Array
+        Array of any data type.
+    axis : int or tuple of int, optional
+        Axes to reduce; all by default.
+    keepdims : bool
+        Whether the reduced axes stay, with one element.
+
+    Returns
+    -------
+    Array
+        Of the data type of `x` if that is floating-point, else float64; NaN without elements.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is given twice.
+
+    Notes
+    -----
+    Array API standard 2025.12, "Statistical Functions", ``mean``.
+    """
+    x = array_operand("mean", x)
+    return _moment("mean", x, axis, keepdims, _floating(x))
+
+
+def _spread(name: str, x: Array, axis: Axes, correction: float, keepdims: builtins.bool) -> Array:
+    x = array_operand(name, x)
+    row = _floating(x)
+    if row.kind == "complex":
+        row = DTYPES[f"float{row.bits // 2}"]
+    return _moment(name, x, axis, keepdims, row, correction=correction)
+
+
+def var(
+    x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: builtins.bool = False
+) -> Array:
+    """Return the variance over axes.
+
+    Parameters
+    ----------
+    x : Array
+        Array of any data type.
+    axis : int or tuple of int, optional
+        Axes to reduce; all by default.
+    correction : int or float
+        Subtracted from the number of elements in the divisor: 1 is the unbiased estimate.
+    keepdims : bool
+        Whether the reduced axes stay, with one element.
+
+    Returns
+    -------
+    Array
+        Of the (real) data type of `x` if that is floating-point, else float64; NaN where the
+        divisor is not positive.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is given twice.
+
+    Notes
+    -----
+    Array API standard 2025.12, "Statistical Functions", ``var``.
+    """
+    return _spread("var", x, axis, correction, keepdims)
+
+
+def std(
+    x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: builtins.bool = False
+) -> Array:
+    """Return the standard deviation over axes: the square root of `var`, which see."""
+    return _spread("std", x, axis, correction, keepdims)
+
+
+def _cumulate(
+    name: str, x: Array, axis: int | None, dtype: DtypeLike | None, include_initial: builtins.bool
+) -> Array:
+    x = array_operand(name, x)
+    if axis is None and x.ndim > 1:
+        raise ValueError(f"{name} needs an axis for an array of shape {x.shape}")
+    shape = x.shape or (1,)
+    (along,) = normal_axes(0 if axis is None else axis, len(shape))
+    row = _sum_dtype(x._state[0].dtype, dtype)
+    if include_initial:
+        shape = (*shape[:along], shape[along] + 1, *shape[along + 1 :])
+    accumulate = getattr(np, name)
+    wanted = np.dtype(np.float32) if row.bits == 16 and row.kind == "real" else NUMPY_DTYPES[row]
+    return deferred_on_numpy(
+        lambda values: accumulate(
+            _real_if(values, row), axis=along, dtype=wanted, include_initial=include_initial
+        ),
+        [x],
+        row,
+        shape,
+    )
+
+
+def cumulative_sum(
+    x: Array,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DtypeLike | None = None,
+    include_initial: builtins.bool = False,
+) -> Array:
+    """Return the sums of the elements up to each one.
+
+    Parameters
+    ----------
+    x : Array
+        Array of any data type; without dimensions it counts as one element.
+    axis : int, optional
+        Axis to go along; may be left out if there is only one.
+    dtype : dtype, optional
+        As in `sum`.
+    include_initial : bool
+        Whether the result begins with 0, and has one element more.
+
+    Raises
+    ------
+    ValueError
+        If the axis is left out and there are several.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Notes
+    -----
+    Array API standard 2025.12, "Statistical Functions", ``cumulative_sum``.
+    """
+    return _cumulate("cumulative_sum", x, axis, dtype, include_initial)
+
+
+def cumulative_prod(
+    x: Array,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DtypeLike | None = None,
+    include_initial: builtins.bool = False,
+) -> Array:
+    """Return the products of the elements up to each one; otherwise as `cumulative_sum`."""
+    return _cumulate("cumulative_prod", x, axis, dtype, include_initial)
