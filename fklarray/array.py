@@ -40,6 +40,11 @@ class Array(Methods):
         return NUMPY_DTYPES[self._state[0].dtype]
 
     @property
+    def __numpy_dtype__(self) -> np.dtype[Any]:
+        """Data type, for libraries that convert an array to one."""
+        return self.dtype
+
+    @property
     def device(self) -> Device:
         """Device that the array lives on."""
         return CPU
@@ -211,8 +216,8 @@ class Array(Methods):
         dtype : dtype, optional
             Data type to convert to.
         copy : bool or None
-            True: a writable copy. Otherwise a read-only view of the array's own memory, unless
-            the data type differs.
+            True: a copy. Otherwise a view of the array's own memory, unless the data type differs:
+            writable if neither other arrays nor recorded operations see the memory.
 
         Raises
         ------
@@ -228,8 +233,9 @@ class Array(Methods):
             return array.astype(wanted)
         if copy:
             return array.copy()
-        # What is recorded on the array must not change under it.
-        array.flags.writeable = False
+        # What others see must not change under them.
+        if not is_private(state) or stream_of(state).buffer.imported:
+            array.flags.writeable = False
         return array
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -283,8 +289,9 @@ class Array(Methods):
         )
 
     def __buffer__(self, flags: int, /) -> memoryview:
-        """Export the values to the buffer protocol (Python 3.12), read-only."""
-        return self.__array__().data
+        """Export the values to the buffer protocol (Python 3.12); writable only if asked for."""
+        view = self.__array__().data
+        return view if flags & _WRITABLE else view.toreadonly()
 
     def to_device(self, device: Device | str, /, *, stream: object = None) -> Array:
         """Return the array on a device.
@@ -311,14 +318,19 @@ class Array(Methods):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the values."""
-        return _unpickle, (np.array(self._numpy()),)
+        return _unpickle, (self.__array__(),)
 
     def __repr__(self) -> str:
         """Return the values as NumPy writes them; computes what is pending."""
-        values = np.array2string(self._numpy(), separator=", ", prefix="Array(")
+        prefix = "Array("
+        values = np.array2string(self._numpy(), separator=", ", prefix=prefix, suffix=",")
         # Without elements, the shape is all there is to see.
         shape = "" if self.size else f"shape={self._shape}, "
-        return f"Array({values}, {shape}dtype={self.dtype})"
+        about = f"{shape}dtype={self.dtype}, device={self.device.name!r})"
+        text = f"{prefix}{values},"
+        last = len(text) - text.rfind("\n") - 1
+        fits = last + 1 + len(about) <= np.get_printoptions()["linewidth"]
+        return text + (" " if fits else "\n" + " " * len(prefix)) + about
 
     def __str__(self) -> str:
         """Return the values as NumPy writes them."""
@@ -330,6 +342,8 @@ class Array(Methods):
 
 
 Recorded.array = Array
+# PyBUF_WRITABLE of the buffer protocol.
+_WRITABLE = 1
 
 
 def _unpickle(array: np.ndarray[Any, Any]) -> Array:

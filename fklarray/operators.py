@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fklarray.record import Recorded, record
-from fklarray.recording import FEW_STREAMS, Scalar, merge
+from fklarray.recording import FEW_STREAMS, Scalar, cast_state, merge
 from fklarray_codegen.graph import Node
 from fklarray_codegen.layout import broadcast_shapes
 from fklarray_codegen.ops import OPS, Op
@@ -136,7 +136,7 @@ def _inplace(name: str) -> Any:
         if not _is_operand(other):
             return NotImplemented
         result = record(op, self, other)
-        if result.dtype != self.dtype:
+        if result.dtype != self.dtype and not np.can_cast(result.dtype, self.dtype, "same_kind"):
             raise TypeError(
                 f"in-place {name} cannot store dtype {result.dtype} in an array of {self.dtype}"
             )
@@ -144,7 +144,7 @@ def _inplace(name: str) -> Any:
             raise ValueError(
                 f"in-place {name} cannot store shape {result.shape} in an array of {self.shape}"
             )
-        self._state = result._state
+        self._state = cast_state(result._state, self._state[0].dtype)
         return self
 
     inplace.__doc__ = op.doc
