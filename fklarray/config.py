@@ -11,7 +11,7 @@ from fklarray_runtime import set_threads, threads
 
 __all__ = ["config"]
 
-_COMPILE_MODES = ("sync", "off")
+_COMPILE_MODES = ("sync", "background", "off")
 
 
 def _compile_mode(value: object) -> str:
@@ -50,9 +50,10 @@ class Config:
 
     Attributes
     ----------
-    compile : {"sync", "off"}
-        ``"sync"`` compiles a kernel when it is first needed; ``"off"`` evaluates operation by
-        operation on NumPy.
+    compile : {"sync", "background", "off"}
+        ``"sync"`` compiles a kernel when it is first needed. ``"background"`` evaluates operation
+        by operation until a kernel that repays its compilation is ready; the bits are the same.
+        ``"off"`` evaluates operation by operation on NumPy, without any compiler.
     cache_dir : Path or None
         Folder of the compiled kernels; None is the user's cache folder.
     threads : int

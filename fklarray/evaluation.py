@@ -1,52 +1,42 @@
 """From recorded expressions to values: the one module that sees both generator and runtime.
 
-A launch is looked up by structure, shape and strides (`_plans`); a kernel by its signature
-(`_kernels`), then on disk, then compiled. Values, extents and addresses are parameters.
+A launch is looked up by structure, shape and strides (`_plans`), its kernel by its signature
+(`kernels`). Values, extents and addresses are parameters. While a kernel is not there, the
+expression runs operation by operation, with the same bits.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
-import struct
 import threading
-import time
-import warnings
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
+
+from fklarray import background
 from fklarray.config import config
 from fklarray.deferred import resolved
+from fklarray.dtype_rows import NUMPY_DTYPES
 from fklarray.interchange import repeated_row
+from fklarray.kernels import COUNTERS, Unit, build, compile_seconds, has_compiler, kernel_cache
 from fklarray.recording import Leaf, State, Stream, stream_of, stream_state
-from fklarray.reference import evaluate_on_numpy, view_of
+from fklarray.reference import Values, evaluate_on_numpy, view_of
 from fklarray_codegen import INCLUDE
 from fklarray_codegen.dtypes import DType
-from fklarray_codegen.graph import Node
+from fklarray_codegen.graph import STREAMS, Node, apply, cast
 from fklarray_codegen.layout import Layout, Period, contiguous_strides, layout
+from fklarray_codegen.ops import Op
 from fklarray_codegen.render import Program, compose
-from fklarray_runtime import (
-    BinaryCache,
-    CompileError,
-    CompilerNotFound,
-    Kernel,
-    LoadError,
-    allocate,
-    compile_library,
-    find_compiler,
-    flags,
-    key,
-    pool_bytes,
-)
+from fklarray_runtime import Kernel, allocate, pool_bytes
 
 __all__ = [
     "COUNTERS",
     "compile_seconds",
+    "count",
     "evaluate",
     "evaluate_into",
     "kernel_cache",
@@ -54,26 +44,7 @@ __all__ = [
     "program_of",
 ]
 
-# Increased when the meaning of the parameter block changes.
-_ABI = "1"
-# The public library needs a newer standard than our headers, and throws.
-_PUBLIC_LIBRARY_OPTIONS = ("-std=c++20", "-fexceptions", "-frtti")
 _MAX_PLANS = 4096
-_MAX_KERNELS = 1024
-
-COUNTERS: dict[str, int] = dict.fromkeys(
-    (
-        "kernels_launched",
-        "kernels_compiled",
-        "kernels_from_disk",
-        "kernels_from_memory",
-        "ops_fused",
-        "reference_evaluations",
-        "flushes",
-    ),
-    0,
-)
-compile_seconds: list[float] = []
 
 _Key = tuple[Any, ...]
 
@@ -92,16 +63,23 @@ class _Plan:
     is_special: bool  # has complex scalars or repeating leaves
 
 
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """What can be said of a launch before its kernel is there."""
+
+    unit: Unit
+    program: Program
+    laid_out: Layout
+
+
 _plans: dict[_Key, _Plan] = {}
-_kernels: OrderedDict[str, Kernel] = OrderedDict()
-_building: dict[str, threading.Lock] = {}
+_waiting: dict[_Key, _Waiting] = {}
 _lock = threading.Lock()
 
 
 def _renew_locks() -> None:
     global _lock  # noqa: PLW0603 (a forked child may inherit it locked)
     _lock = threading.Lock()
-    _building.clear()
 
 
 os.register_at_fork(after_in_child=_renew_locks)
@@ -187,7 +165,6 @@ def _launch(plan: _Plan, leaves: tuple[Leaf, ...], targets: tuple[Stream, ...]) 
     plan.kernel.launch(values)  # type: ignore[arg-type]
     with _lock:
         COUNTERS["kernels_launched"] += 1
-        COUNTERS["flushes"] += 1
         COUNTERS["ops_fused"] += plan.operations
 
 
@@ -197,26 +174,55 @@ def _plan(
     shape: tuple[int, ...],
     target: tuple[int, ...],
 ) -> _Plan | None:
-    """Find or make the plan of a launch; None where there is no compiler to make it with."""
+    """Find or make the plan of a launch; None where the expression runs without a kernel."""
     if not config.compiles:
         return None
     plan_key = (node, shape, target, *[leaf.strides for leaf in leaves])
     plan = _plans.get(plan_key)
     if plan is None:
-        laid_out = layout(
-            shape,
-            [leaf.strides for leaf in leaves if isinstance(leaf, Stream)],
-            [target] * len(_result_dtypes(node)),
-        )
-        program = compose(node, laid_out.rank, laid_out.inner)
-        kernel = _kernel(program)
-        if kernel is None:
-            return None
-        plan = _make_plan(kernel, program, laid_out)
-        if len(_plans) >= _MAX_PLANS:
-            _plans.clear()
-        _plans[plan_key] = plan
+        strides = [leaf.strides for leaf in leaves if isinstance(leaf, Stream)]
+        plan = _new_plan(plan_key, node, strides, shape, target)
     return plan
+
+
+def _new_plan(
+    plan_key: _Key,
+    node: Node,
+    strides: Sequence[tuple[int, ...]],
+    shape: tuple[int, ...],
+    target: tuple[int, ...],
+    at_once: bool = False,
+) -> _Plan | None:
+    """Make a plan; None where its kernel is not there yet, or never will be."""
+    waiting_key = (*plan_key, config.cache_dir, config.fkl_include)
+    waiting = _waiting.get(waiting_key)
+    if waiting is None:
+        laid_out = layout(shape, strides, [target] * len(_result_dtypes(node)))
+        program = compose(node, laid_out.rank, laid_out.inner)
+        signature = f"{config.fkl_include or ''}\n{program.signature}"
+        waiting = _Waiting(
+            Unit(signature, program, include_folders(), kernel_cache()), program, laid_out
+        )
+    if config.compile == "background" and not at_once:
+        kernel = background.find(waiting.unit, waiting.program.operations, math.prod(shape))
+    else:
+        kernel = build(waiting.unit)
+    if kernel is None:
+        _remember(_waiting, waiting_key, waiting)
+        return None
+    _waiting.pop(waiting_key, None)
+    plan = _make_plan(kernel, waiting.program, waiting.laid_out)
+    _remember(_plans, plan_key, plan)
+    return plan
+
+
+_T = TypeVar("_T")
+
+
+def _remember(known: dict[_Key, _T], place: _Key, value: _T) -> None:
+    if len(known) >= _MAX_PLANS:
+        known.clear()
+    known[place] = value
 
 
 def _make_plan(kernel: Kernel, program: Program, laid_out: Layout) -> _Plan:
@@ -253,140 +259,55 @@ def _make_plan(kernel: Kernel, program: Program, laid_out: Layout) -> _Plan:
     )
 
 
-def _kernel(program: Program) -> Kernel | None:
-    """Find a kernel in memory or on disk, or compile it; None where that is not possible."""
-    signature = f"{config.fkl_include or ''}\n{program.signature}"
-    with _lock:
-        kernel = _kernels.get(signature)
-        if kernel is not None:
-            _kernels.move_to_end(signature)
-            COUNTERS["kernels_from_memory"] += 1
-            return kernel
-        turn = _building.setdefault(signature, threading.Lock())
-    # One thread builds a kernel; others that need it wait for it instead of building it again.
-    with turn:
-        kernel = _kernels.get(signature)
-        if kernel is None:
-            kernel = _build(program)
-        with _lock:
-            _building.pop(signature, None)
-            if kernel is not None:
-                _kernels[signature] = kernel
-                if len(_kernels) > _MAX_KERNELS:
-                    _kernels.popitem(last=False)
-    return kernel
-
-
-def _build(program: Program) -> Kernel | None:
-    store = kernel_cache()
-    try:
-        compiler = find_compiler(store.directory)
-    except CompilerNotFound as error:
-        _warn_without_compiler(str(error))
-        return None
-    source = program.source()
-    include = include_folders()
-    options = _PUBLIC_LIBRARY_OPTIONS if config.fkl_include else ()
-    digest = key(
-        {
-            "abi": _ABI,
-            "source": source,
-            "headers": _header_digest(include),
-            "compiler": f"{compiler.command} {compiler.fingerprint} {compiler.version}",
-            "flags": " ".join((*flags(compiler), *options)),
-        }
-    )
-
-    def write(output: Path) -> None:
-        unit = output.with_suffix(".cpp")
-        try:
-            unit.write_text(source)
-            compile_library(compiler, unit, output, include, options)
-        except CompileError:
-            raise  # it names the unit, which stays
-        except BaseException:
-            unit.unlink(missing_ok=True)
-            raise
-        unit.unlink()
-
-    began = time.perf_counter()
-    path, compiled = _find_or_build(store, digest, write)
-    try:
-        kernel = Kernel(path, *_packer(program))
-    except LoadError:
-        # Another process may have cleared the cache in between, or the compiler wrote rubbish.
-        path.unlink(missing_ok=True)
-        path, compiled = _find_or_build(store, digest, write)
-        kernel = Kernel(path, *_packer(program))
-    if compiled:
-        compile_seconds.append(time.perf_counter() - began)
-    with _lock:
-        COUNTERS["kernels_compiled" if compiled else "kernels_from_disk"] += 1
-    return kernel
-
-
-def _find_or_build(
-    store: BinaryCache, digest: str, write: Callable[[Path], None]
-) -> tuple[Path, bool]:
-    path = store.load(digest)
-    return (path, False) if path is not None else store.build(digest, write)
-
-
-def _packer(program: Program) -> tuple[str, list[int]]:
-    """Return the format of the parameter block and the offset of each structure in it."""
-    packer = "@"
-    offsets: list[int] = []
-    for item in program.parameter_formats:
-        # The empty repeat count aligns the block's end as the next structure's first field is.
-        offsets.append(struct.calcsize(f"{packer}0{item.lstrip('0123456789')[0]}"))
-        packer += item
-    return packer, offsets
-
-
-@cache
-def _store(directory: Path | None) -> BinaryCache:
-    return BinaryCache(directory)
-
-
-def kernel_cache() -> BinaryCache:
-    """Return the cache of compiled kernels that the settings name."""
-    return _store(config.cache_dir)
-
-
 def include_folders() -> tuple[Path, ...]:
     """Return the include folders of a translation unit, the first one winning."""
     return (config.fkl_include, INCLUDE) if config.fkl_include else (INCLUDE,)
-
-
-@cache
-def _header_digest(folders: tuple[Path, ...]) -> str:
-    digest = hashlib.sha256()
-    for folder in folders:
-        for header in sorted(path for path in folder.rglob("*") if path.is_file()):
-            digest.update(f"{header.relative_to(folder)}\0".encode())
-            digest.update(header.read_bytes())
-    return digest.hexdigest()
-
-
-@cache
-def _warn_without_compiler(reason: str) -> None:
-    warnings.warn(
-        f"fklarray runs operation by operation on NumPy, which is slow: {reason}",
-        RuntimeWarning,
-        stacklevel=2,
-    )
 
 
 def _evaluate_reference(
     node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...], targets: Sequence[Stream]
 ) -> None:
     dtypes = _result_dtypes(node)
-    results = evaluate_on_numpy(node, leaves, shape)
+    compiles = config.compile == "background" and has_compiler()
+    results = evaluate_on_numpy(node, leaves, shape, _run_alone if compiles else None)
     for result, target, dtype in zip(results, targets, dtypes, strict=True):
         view_of(target, dtype, shape)[...] = result
+    count("reference_evaluations")
+
+
+def _run_alone(node: Node, operands: Sequence[Values]) -> Values:
+    """Run one operation as a kernel of its own, on contiguous operands: few kernels serve all."""
+    shape = np.broadcast_shapes(*[operand.shape for operand in operands])
+    flat = [np.ascontiguousarray(np.broadcast_to(x, shape)).reshape(-1) for x in operands]
+    result = np.empty(flat[0].shape, NUMPY_DTYPES[node.dtype])
+    alone = _on_streams(node)
+    place = (alone, result.size)
+    plan = _plans.get(place)
+    if plan is None:
+        plan = _new_plan(place, alone, [(1,)] * len(flat), result.shape, (1,), at_once=True)
+        assert plan is not None
+    values: list[Any] = plan.values.copy()
+    for position, array in zip(plan.positions, (*flat, result), strict=True):
+        values[position] = array.ctypes.data
+    plan.kernel.launch(values)
     with _lock:
-        COUNTERS["flushes"] += 1
-        COUNTERS["reference_evaluations"] += 1
+        COUNTERS["kernels_launched"] += 1
+        COUNTERS["ops_fused"] += 1
+    return result.reshape(shape)
+
+
+def _on_streams(node: Node) -> Node:
+    """Return the node of the same operation on arrays that are all in memory."""
+    streams = [STREAMS[source.dtype] for source in node.inputs]
+    if isinstance(node.op, Op):
+        return apply(node.op, tuple(streams), tuple((index,) for index in range(len(streams))))
+    return cast(streams[0], node.dtype)
+
+
+def count(counter: str) -> None:
+    """Add one to a counter."""
+    with _lock:
+        COUNTERS[counter] += 1
 
 
 def program_of(node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...]) -> Program:

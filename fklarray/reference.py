@@ -1,7 +1,8 @@
-"""Evaluation operation by operation on NumPy, for machines without a compiler.
+"""Evaluation operation by operation on NumPy.
 
-This is the one place where the last bits may differ from a compiled kernel's, which is why the
-first such evaluation on a machine without a compiler warns.
+Operations whose bits NumPy shares with kernels (`is_exact`) always run there. The others are handed
+to a kernel of their own; on machines without a compiler NumPy evaluates them too, and their last
+bits may differ, which is why the first such evaluation warns.
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ import numpy as np
 from fklarray.dtype_rows import NUMPY_DTYPES
 from fklarray.recording import Leaf, Stream
 from fklarray_codegen.dtypes import DType
-from fklarray_codegen.graph import Instruction, Node, linearise
+from fklarray_codegen.graph import Node, linearise
 
-__all__ = ["evaluate_on_numpy", "view_of"]
+__all__ = ["Values", "evaluate_on_numpy", "is_exact", "view_of"]
 
-_Array = np.ndarray[Any, np.dtype[Any]]
+Values = np.ndarray[Any, np.dtype[Any]]
+
+# Runs one operation, given its node and its operands, which broadcast.
+Run = Callable[[Node, Sequence[Values]], Values]
 
 
-def view_of(stream: Stream, dtype: DType, shape: tuple[int, ...]) -> _Array:
+def view_of(stream: Stream, dtype: DType, shape: tuple[int, ...]) -> Values:
     """Return a NumPy array over a stream's memory; it keeps the memory alive.
 
     Parameters
@@ -43,52 +47,83 @@ def view_of(stream: Stream, dtype: DType, shape: tuple[int, ...]) -> _Array:
     )
 
 
-def evaluate_on_numpy(root: Node, leaves: Sequence[Leaf], shape: tuple[int, ...]) -> list[_Array]:
-    """Return the results of an expression (one, or those of an ``"outputs"`` node)."""
+def evaluate_on_numpy(
+    root: Node, leaves: Sequence[Leaf], shape: tuple[int, ...], run: Run | None = None
+) -> list[Values]:
+    """Return the results of an expression (one, or those of an ``"outputs"`` node).
+
+    Parameters
+    ----------
+    root, leaves, shape
+        The expression, and the shape that its results broadcast to.
+    run : callable, optional
+        Runs the operations that are not exact; by default NumPy does.
+    """
     steps = linearise(root)
-    values: list[_Array] = []
-    results: list[_Array] = []
+    results = steps.pop().operands if root.op == "outputs" else (len(steps) - 1,)
+    last_use = {operand: place for place, step in enumerate(steps) for operand in step.operands}
+    last_use.update(dict.fromkeys(results, len(steps)))
+    values: dict[int, Values] = {}
     with np.errstate(all="ignore"):
-        for step in steps:
-            if step.node.op == "outputs":
-                results = [values[operand] for operand in step.operands]
-            else:
-                values.append(_value(step, leaves, shape, values))
-    return [np.broadcast_to(value, shape) for value in results or values[-1:]]
+        for place, step in enumerate(steps):
+            if step.leaf >= 0:
+                values[place] = _load(step.node, leaves[step.leaf], shape)
+                continue
+            operands = [values[operand] for operand in step.operands]
+            evaluate = _value if run is None or is_exact(step.node) else run
+            values[place] = evaluate(step.node, operands)
+            for operand in set(step.operands):
+                if last_use[operand] == place:
+                    del values[operand]
+    return [np.broadcast_to(values[register], shape) for register in results]
 
 
-def _value(
-    step: Instruction, leaves: Sequence[Leaf], shape: tuple[int, ...], values: Sequence[_Array]
-) -> _Array:
-    dtype = NUMPY_DTYPES[step.node.dtype]
-    if step.leaf >= 0:
-        leaf = leaves[step.leaf]
-        if isinstance(leaf, Stream):
-            return view_of(leaf, step.node.dtype, shape)
-        return np.asarray(leaf.value, dtype=dtype)
-    operands = [values[operand] for operand in step.operands]
-    if isinstance(step.node.op, str):  # a cast
+def is_exact(node: Node) -> bool:
+    """Return whether NumPy computes an operation to the same bits as a kernel."""
+    source = node.inputs[-1].dtype
+    if isinstance(node.op, str):
+        # Out of range, what NumPy makes of a number depends on the processor and on its place.
+        from_floating = source.kind in ("real", "complex")
+        return not (from_floating and node.dtype.kind in ("signed", "unsigned"))
+    if source.kind == "real":
+        return node.op.max_ulp == 0
+    return source.kind != "complex" or node.op.complex_ulp == 0
+
+
+def _load(node: Node, leaf: Leaf, shape: tuple[int, ...]) -> Values:
+    if isinstance(leaf, Stream):
+        return view_of(leaf, node.dtype, shape)
+    return np.asarray(leaf.value, dtype=NUMPY_DTYPES[node.dtype])
+
+
+def _value(node: Node, operands: Sequence[Values]) -> Values:
+    dtype = NUMPY_DTYPES[node.dtype]
+    if isinstance(node.op, str):
         operand: Any = operands[0]
         if operand.dtype.kind == "c" and dtype.kind not in "cb":
             operand = operand.real
-        converted: _Array = operand.astype(dtype)
+        converted: Values = operand.astype(dtype)
         return converted
-    return np.asarray(_function(step.node.op.name)(*operands)).astype(dtype, copy=False)
+    name = node.op.name
+    if not node.inputs[-1].dtype.is_standard and name not in ("nextafter", "where"):
+        # As in kernels: computed in float32, then rounded.
+        operands = [operand.astype(np.float32) for operand in operands]
+    return np.asarray(_function(name)(*operands)).astype(dtype, copy=False)
 
 
 def _function(name: str) -> Callable[..., Any]:
     return _SPECIAL.get(name) or getattr(np, name)
 
 
-def _positive(x: _Array) -> _Array:
+def _positive(x: Values) -> Values:
     return x
 
 
-def _reciprocal(x: _Array) -> _Array:
+def _reciprocal(x: Values) -> Values:
     return np.asarray(1, dtype=x.dtype) / x
 
 
-def _floor_divide(x1: _Array, x2: _Array) -> _Array:
+def _floor_divide(x1: Values, x2: Values) -> Values:
     quotient = np.floor_divide(x1, x2)
     if x1.dtype.kind != "f":
         return quotient
@@ -98,7 +133,7 @@ def _floor_divide(x1: _Array, x2: _Array) -> _Array:
     return np.where(np.isinf(x1), exact, np.where(opposite, np.copysign(0, x1 / x2), quotient))
 
 
-def _pow(x1: _Array, x2: _Array) -> _Array:
+def _pow(x1: Values, x2: Values) -> Values:
     if x1.dtype.kind != "i" or not np.any(x2 < 0):
         return np.asarray(np.pow(x1, x2))
     # NumPy refuses negative exponents of integers: 1 / x, truncated.
@@ -106,7 +141,7 @@ def _pow(x1: _Array, x2: _Array) -> _Array:
     return np.where(x2 < 0, inverse, np.pow(x1, np.maximum(x2, 0))).astype(x1.dtype)
 
 
-def _sign(x: _Array) -> _Array:
+def _sign(x: Values) -> Values:
     signs = np.sign(x)
     if x.dtype.kind != "c":
         return signs

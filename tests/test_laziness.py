@@ -75,16 +75,16 @@ def test_explain_runs_nothing_and_shows_what_is_compiled(
         text = str(explanation)
     assert not any(change.values()), change
     assert explanation.source.splitlines()[5].strip() in text
-    from fklarray import evaluation
+    from fklarray import kernels
 
     compiled: list[str] = []
-    build = evaluation.compile_library
+    build = kernels.compile_library
 
     def spy(compiler: object, unit: Path, *rest: object) -> None:
         compiled.append(unit.read_text())
         build(compiler, unit, *rest)
 
-    monkeypatch.setattr(evaluation, "compile_library", spy)
+    monkeypatch.setattr(kernels, "compile_library", spy)
     with xp.config.override(cache_dir=tmp_path / "kernels"):
         xp.materialize(y)
     assert compiled == [explanation.source]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from fklarray_runtime.binary_cache import BinaryCache, key
 from fklarray_runtime.buffer import Buffer, allocate, pool_bytes, trim
+from fklarray_runtime.compilation import stop_compiler
 from fklarray_runtime.compiler import (
     CompileError,
     Compiler,
@@ -52,6 +53,7 @@ __all__ = [
     "probe",
     "request",
     "set_threads",
+    "stop_compiler",
     "target",
     "threads",
     "trim",

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,9 +34,18 @@ _COMMON_FLAGS = (
 _MOST_ERROR_TEXT = 8000
 _GRACE_SECONDS = 2.0
 
+_running: dict[int, subprocess.Popen[bytes]] = {}  # by the thread that waits for it
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_running.clear)
+
 
 class CompilerError(RuntimeError):
     """A compiler cannot be used."""
+
+
+class CompilerStopped(RuntimeError):  # noqa: N818  (what happened, not an "error")
+    """A compiler was ended by `stop_compiler`."""
 
 
 class CompileError(RuntimeError):
@@ -219,12 +229,30 @@ def _run(arguments: Sequence[str], environment: dict[str, str]) -> tuple[int, st
         env=environment,
         process_group=0,  # a driver's children must die with it
     ) as process:
+        thread = threading.get_ident()
+        _running[thread] = process
         try:
             _, stderr = process.communicate()
         except BaseException:
+            _running.pop(thread, None)
             _kill_group(process)
             raise
+        if _running.pop(thread, None) is None:
+            raise CompilerStopped
     return process.returncode, stderr.decode("utf-8", "replace")
+
+
+def stop_compiler(thread: int | None) -> None:
+    """End the compiler that another thread waits for, if there is one.
+
+    Parameters
+    ----------
+    thread : int or None
+        Identifier of the thread. What it was doing there raises, and leaves nothing behind.
+    """
+    process = None if thread is None else _running.pop(thread, None)
+    if process is not None:
+        _kill_group(process)
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -1,0 +1,290 @@
+"""Kernels by their signature: in memory, then on disk, then compiled.
+
+What a kernel computes is not known here: a unit is a text, and a layout of parameters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import threading
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+
+from fklarray.config import config
+from fklarray_runtime import (
+    BinaryCache,
+    CompileError,
+    Compiler,
+    CompilerNotFound,
+    Kernel,
+    LoadError,
+    compile_library,
+    find_compiler,
+    flags,
+    key,
+)
+
+__all__ = [
+    "COUNTERS",
+    "Unit",
+    "build",
+    "compile_seconds",
+    "has_compiler",
+    "kernel_cache",
+    "load",
+    "remembered",
+]
+
+# Increased when the meaning of the parameter block changes.
+_ABI = "1"
+# The public library needs a newer standard than our headers, and throws.
+_PUBLIC_LIBRARY_OPTIONS = ("-std=c++20", "-fexceptions", "-frtti")
+_MAX_KERNELS = 1024
+
+COUNTERS: dict[str, int] = dict.fromkeys(
+    (
+        "kernels_launched",
+        "kernels_compiled",
+        "kernels_from_disk",
+        "kernels_from_memory",
+        "ops_fused",
+        "reference_evaluations",
+        "flushes",
+    ),
+    0,
+)
+compile_seconds: list[float] = []
+
+_kernels: OrderedDict[str, Kernel] = OrderedDict()
+_building: dict[str, threading.Lock] = {}
+_lock = threading.Lock()
+
+
+def _renew_locks() -> None:
+    global _lock  # noqa: PLW0603 (a forked child may inherit it locked)
+    _lock = threading.Lock()
+    _building.clear()
+
+
+os.register_at_fork(after_in_child=_renew_locks)
+
+
+class _Rendered(Protocol):
+    """A program of the generator."""
+
+    @property
+    def parameter_formats(self) -> tuple[str, ...]: ...
+
+    def source(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unit:
+    """A translation unit and where its kernel is kept.
+
+    Attributes
+    ----------
+    signature : str
+        Everything that the code depends on.
+    program : object
+        Gives the text and the formats of the parameters.
+    include : tuple of Path
+        Folders of headers, the first one winning.
+    store : BinaryCache
+        The cache on disk.
+    """
+
+    signature: str
+    program: _Rendered
+    include: tuple[Path, ...]
+    store: BinaryCache
+
+
+def remembered(unit: Unit) -> Kernel | None:
+    """Return a unit's kernel if it is in memory."""
+    with _lock:
+        kernel = _kernels.get(unit.signature)
+        if kernel is not None:
+            _kernels.move_to_end(unit.signature)
+            COUNTERS["kernels_from_memory"] += 1
+    return kernel
+
+
+def load(unit: Unit) -> Kernel | None:
+    """Return a unit's kernel if it is on disk; nothing is compiled."""
+    recipe = _recipe(unit)
+    path = None if recipe is None else unit.store.load(recipe.digest)
+    if path is None:
+        return None
+    try:
+        kernel = _open(unit, path)
+    except LoadError:
+        return None
+    return _keep(unit, kernel, "kernels_from_disk")
+
+
+def build(unit: Unit) -> Kernel | None:
+    """Return a unit's kernel, compiled where it is neither in memory nor on disk.
+
+    Returns
+    -------
+    Kernel or None
+        None where no compiler works, after one warning.
+
+    Raises
+    ------
+    CompileError
+        If the compiler refuses the unit.
+    """
+    kernel = remembered(unit)
+    if kernel is not None:
+        return kernel
+    with _lock:
+        turn = _building.setdefault(unit.signature, threading.Lock())
+    # One thread builds a kernel; others that need it wait for it instead of building it again.
+    with turn:
+        kernel = _kernels.get(unit.signature) or _build(unit)
+        with _lock:
+            _building.pop(unit.signature, None)
+    return kernel
+
+
+def has_compiler() -> bool:
+    """Return whether a compiler works; it is looked for once."""
+    try:
+        find_compiler(kernel_cache().directory)
+    except CompilerNotFound:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Recipe:
+    """How a unit is compiled, and the name of the result on disk."""
+
+    compiler: Compiler
+    source: str
+    options: tuple[str, ...]
+    digest: str
+
+
+def _recipe(unit: Unit) -> _Recipe | None:
+    try:
+        compiler = find_compiler(unit.store.directory)
+    except CompilerNotFound as error:
+        _warn_without_compiler(str(error))
+        return None
+    source = unit.program.source()
+    options = _PUBLIC_LIBRARY_OPTIONS if len(unit.include) > 1 else ()
+    digest = key(
+        {
+            "abi": _ABI,
+            "source": source,
+            "headers": _header_digest(unit.include),
+            "compiler": f"{compiler.command} {compiler.fingerprint} {compiler.version}",
+            "flags": " ".join((*flags(compiler), *options)),
+        }
+    )
+    return _Recipe(compiler, source, options, digest)
+
+
+def _build(unit: Unit) -> Kernel | None:
+    recipe = _recipe(unit)
+    if recipe is None:
+        return None
+
+    def write(output: Path) -> None:
+        text = output.with_suffix(".cpp")
+        try:
+            text.write_text(recipe.source)
+            compile_library(recipe.compiler, text, output, unit.include, recipe.options)
+        except CompileError:
+            raise  # it names the unit, which stays
+        except BaseException:
+            text.unlink(missing_ok=True)
+            raise
+        text.unlink()
+
+    began = time.perf_counter()
+    path, compiled = _find_or_build(unit.store, recipe.digest, write)
+    try:
+        kernel = _open(unit, path)
+    except LoadError:
+        # Another process may have cleared the cache in between, or the compiler wrote rubbish.
+        path, compiled = _find_or_build(unit.store, recipe.digest, write)
+        kernel = _open(unit, path)
+    if compiled:
+        compile_seconds.append(time.perf_counter() - began)
+    return _keep(unit, kernel, "kernels_compiled" if compiled else "kernels_from_disk")
+
+
+def _find_or_build(
+    store: BinaryCache, digest: str, write: Callable[[Path], None]
+) -> tuple[Path, bool]:
+    path = store.load(digest)
+    return (path, False) if path is not None else store.build(digest, write)
+
+
+def _open(unit: Unit, path: Path) -> Kernel:
+    try:
+        return Kernel(path, *_packer(unit.program.parameter_formats))
+    except LoadError:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _keep(unit: Unit, kernel: Kernel, origin: str) -> Kernel:
+    with _lock:
+        COUNTERS[origin] += 1
+        _kernels[unit.signature] = kernel
+        if len(_kernels) > _MAX_KERNELS:
+            _kernels.popitem(last=False)
+    return kernel
+
+
+def _packer(formats: Sequence[str]) -> tuple[str, list[int]]:
+    """Return the format of the parameter block and the offset of each structure in it."""
+    packer = "@"
+    offsets: list[int] = []
+    for item in formats:
+        # The empty repeat count aligns the block's end as the next structure's first field is.
+        offsets.append(struct.calcsize(f"{packer}0{item.lstrip('0123456789')[0]}"))
+        packer += item
+    return packer, offsets
+
+
+@cache
+def _store(directory: Path | None) -> BinaryCache:
+    return BinaryCache(directory)
+
+
+def kernel_cache() -> BinaryCache:
+    """Return the cache of compiled kernels that the settings name."""
+    return _store(config.cache_dir)
+
+
+@cache
+def _header_digest(folders: tuple[Path, ...]) -> str:
+    digest = hashlib.sha256()
+    for folder in folders:
+        for header in sorted(path for path in folder.rglob("*") if path.is_file()):
+            digest.update(f"{header.relative_to(folder)}\0".encode())
+            digest.update(header.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def _warn_without_compiler(reason: str) -> None:
+    warnings.warn(
+        f"fklarray runs operation by operation on NumPy, which is slow: {reason}",
+        RuntimeWarning,
+        stacklevel=2,
+    )
