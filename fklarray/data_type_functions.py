@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from typing import Any, cast
 
+import ml_dtypes
 import numpy as np
 
 from fklarray.array import Array
@@ -60,9 +61,16 @@ def can_cast(from_: DtypeLike | Array, to: DtypeLike, /) -> builtins.bool:
     return dtypes.can_cast(source, dtype_row(to))
 
 
-def finfo(type: DtypeLike | Array, /) -> np.finfo[Any]:
-    """Return the limits of a floating-point data type (``bits, eps, max, min, ...``)."""
-    return np.finfo(_numpy(type))
+def finfo(type: DtypeLike | Array, /) -> np.finfo[Any] | ml_dtypes.finfo:
+    """Return the limits of a floating-point data type (``bits, eps, max, min, ...``).
+
+    Raises
+    ------
+    ValueError
+        If the data type is not a floating-point one.
+    """
+    dtype = _numpy(type)
+    return ml_dtypes.finfo(dtype) if dtype == ml_dtypes.bfloat16 else np.finfo(dtype)
 
 
 def iinfo(type: DtypeLike | Array, /) -> np.iinfo[Any]:
@@ -87,10 +95,25 @@ def isdtype(dtype: DtypeLike, kind: DtypeLike | str | tuple[DtypeLike | str, ...
 
     Raises
     ------
-    TypeError, ValueError
-        If `dtype` or `kind` is unknown.
+    TypeError
+        If `dtype` is no data type, or `kind` is none and no string.
+    ValueError
+        If a string is no kind.
     """
-    return np.isdtype(np.dtype(dtype), kind)
+    row = np.dtype(dtype)
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    return any([_is_of_kind(row, one) for one in kinds])
+
+
+def _is_of_kind(dtype: np.dtype[Any], kind: DtypeLike | str) -> builtins.bool:
+    if isinstance(kind, str):
+        if kind not in _KINDS:
+            raise ValueError(f"isdtype knows the kinds {', '.join(_KINDS)}, not {kind!r}")
+        return dtype_row(dtype).kind in _KINDS[kind]
+    is_dtype = isinstance(kind, np.dtype)
+    if not is_dtype and not (isinstance(kind, builtins.type) and issubclass(kind, np.generic)):
+        raise TypeError(f"isdtype takes data types and the names of kinds, not {kind!r}")
+    return dtype == np.dtype(kind)
 
 
 def result_type(*arrays_and_dtypes: Array | Number | DtypeLike) -> np.dtype[Any]:
@@ -122,3 +145,15 @@ def result_type(*arrays_and_dtypes: Array | Number | DtypeLike) -> np.dtype[Any]
     for scalar in scalars:
         result = weak_dtype(result, scalar)
     return NUMPY_DTYPES[result]
+
+
+_INTEGERS = {"signed", "unsigned"}
+_KINDS: dict[str, set[str]] = {
+    "bool": {"bool"},
+    "signed integer": {"signed"},
+    "unsigned integer": {"unsigned"},
+    "integral": _INTEGERS,
+    "real floating": {"real"},
+    "complex floating": {"complex"},
+    "numeric": _INTEGERS | {"real", "complex"},
+}

@@ -1,13 +1,16 @@
-"""Data types of the standard: each is NumPy's `numpy.dtype`."""
+"""Data types of the standard, float16 and bfloat16: each is a `numpy.dtype`."""
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 __all__ = [
+    "bfloat16",
     "bool",
     "complex64",
     "complex128",
+    "float16",
     "float32",
     "float64",
     "int8",
@@ -29,6 +32,8 @@ uint8 = np.dtype(np.uint8)
 uint16 = np.dtype(np.uint16)
 uint32 = np.dtype(np.uint32)
 uint64 = np.dtype(np.uint64)
+float16 = np.dtype(np.float16)
+bfloat16 = np.dtype(ml_dtypes.bfloat16)
 float32 = np.dtype(np.float32)
 float64 = np.dtype(np.float64)
 complex64 = np.dtype(np.complex64)

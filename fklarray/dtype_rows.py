@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import ml_dtypes
 import numpy as np
 
 from fklarray_codegen.dtypes import DTYPES, DType, named
@@ -26,7 +27,10 @@ __all__ = [
     "scalar_dtype",
 ]
 
-NUMPY_DTYPES: dict[DType, np.dtype[Any]] = {dtype: np.dtype(name) for name, dtype in DTYPES.items()}
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+NUMPY_DTYPES: dict[DType, np.dtype[Any]] = {
+    dtype: _BFLOAT16 if name == "bfloat16" else np.dtype(name) for name, dtype in DTYPES.items()
+}
 _FROM_NUMPY: dict[np.dtype[Any], DType] = {numpy: dtype for dtype, numpy in NUMPY_DTYPES.items()}
 
 

@@ -137,7 +137,7 @@ class _NamespaceInfo:
         return {
             row.name: dtype
             for row, dtype in NUMPY_DTYPES.items()
-            if kind is None or np.isdtype(dtype, kind)
+            if row.is_standard and (kind is None or np.isdtype(dtype, kind))
         }
 
 

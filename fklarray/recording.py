@@ -210,7 +210,7 @@ def weak_dtype(dtype: DType, value: complex) -> DType:
     if isinstance(value, float):
         return dtype if dtype.kind in ("real", "complex") else DTYPES["float64"]
     if dtype.kind == "real":
-        return DTYPES[f"complex{2 * dtype.bits}"]
+        return DTYPES[f"complex{max(64, 2 * dtype.bits)}"]
     return dtype if dtype.kind == "complex" else DTYPES["complex128"]
 
 

@@ -25,8 +25,13 @@ CONSUMERS: dict[str, Callable[[Any], Any]] = {
     "torch": torch.from_dlpack,
     "jax": jax.dlpack.from_dlpack,
 }
-# Data types that a library knows: torch's and JAX's are all of ours.
-NAMES = list(DTYPES)
+# Data types that a library knows: torch's and JAX's are all of ours, NumPy's DLPack lacks one.
+KNOWN = [
+    (library, name)
+    for library in CONSUMERS
+    for name in DTYPES
+    if (library, name) != ("numpy", "bfloat16")
+]
 SHAPES = [(), (1,), (5,), (0,), (2, 0, 3), (2, 3, 4), (1, 1)]
 
 
@@ -35,15 +40,22 @@ def _values(shape: tuple[int, ...], dtype: str) -> np.ndarray:
 
 
 def _numpy(tensor: Any) -> np.ndarray:
+    if isinstance(tensor, torch.Tensor) and tensor.dtype == torch.bfloat16:
+        return tensor.view(torch.int16).numpy().view("bfloat16")
     return np.asarray(tensor)
+
+
+def _torch(values: np.ndarray) -> torch.Tensor:
+    if values.dtype == "bfloat16":
+        return torch.from_numpy(values.view(np.int16).copy()).view(torch.bfloat16)
+    return torch.from_numpy(values.copy())
 
 
 # ----------------------------------------------------------------------------------- consumers
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("dtype", NAMES)
-@pytest.mark.parametrize("consumer", CONSUMERS)
+@pytest.mark.parametrize(("consumer", "dtype"), KNOWN)
 def test_export(consumer: str, dtype: str, shape: tuple[int, ...], device: str) -> None:
     values = _values(shape, dtype)
     x = xp.asarray(values, device=device)
@@ -152,14 +164,13 @@ def test_buffer_protocol_method(device: str) -> None:
 
 PRODUCERS: dict[str, Callable[[np.ndarray], Any]] = {
     "numpy": lambda values: values.copy(),
-    "torch": lambda values: torch.from_numpy(values.copy()),
+    "torch": _torch,
     "jax": jax.numpy.asarray,
 }
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("dtype", NAMES)
-@pytest.mark.parametrize("producer", PRODUCERS)
+@pytest.mark.parametrize(("producer", "dtype"), KNOWN)
 def test_import(producer: str, dtype: str, shape: tuple[int, ...], device: str) -> None:
     values = _values(shape, dtype)
     tensor = PRODUCERS[producer](values)
@@ -349,9 +360,8 @@ def test_what_cannot_be_imported(device: str) -> None:
     with pytest.raises(TypeError, match="int"):
         xp.from_dlpack(3)
     for tensor, text in (
-        (torch.zeros(2, dtype=torch.bfloat16), "16"),
-        (torch.zeros(2, dtype=torch.float16), "16"),
-        (np.zeros(2, np.float16), "16"),
+        (torch.zeros(2, dtype=torch.float8_e5m2), "8"),
+        (np.zeros(2, "U3"), "U3|only supports"),
     ):
         with pytest.raises((BufferError, TypeError), match=text):
             xp.from_dlpack(tensor)

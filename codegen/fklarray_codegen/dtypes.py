@@ -16,12 +16,12 @@ Kind = Literal["bool", "signed", "unsigned", "real", "complex"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DType:
-    """One data type of the array API standard.
+    """One data type.
 
     Attributes
     ----------
     name : str
-        Name in the standard, for example ``"float32"``.
+        Name in the standard, for example ``"float32"``, or NumPy's.
     kind : {"bool", "signed", "unsigned", "real", "complex"}
         Kind of number.
     bits : int
@@ -29,7 +29,8 @@ class DType:
     cpp : str
         C++ type.
     format : str
-        Format characters of :mod:`struct` (native sizes and alignment) for one element.
+        Format characters of :mod:`struct` (native sizes and alignment) for a number that a kernel
+        gets as a parameter. Numbers of 16 bits travel as float64, and the kernel rounds them.
     dlpack_code : int
         ``DLDataTypeCode`` of the DLPack C header.
     """
@@ -40,6 +41,16 @@ class DType:
     cpp: str
     format: str
     dlpack_code: int
+
+    @property
+    def is_standard(self) -> bool:
+        """Whether the array API standard has the data type."""
+        return self.kind != "real" or self.bits > 16
+
+    @property
+    def parameter(self) -> str:
+        """C++ type of a number that a kernel gets as a parameter."""
+        return self.cpp if self.is_standard else "double"
 
     @property
     def itemsize(self) -> int:
@@ -62,6 +73,8 @@ _ROWS = (
     DType("uint16",     "unsigned",   16, "std::uint16_t",             "H",    1),
     DType("uint32",     "unsigned",   32, "std::uint32_t",             "I",    1),
     DType("uint64",     "unsigned",   64, "std::uint64_t",             "Q",    1),
+    DType("float16",    "real",       16, "fklarray::Float16",         "d",    2),
+    DType("bfloat16",   "real",       16, "fklarray::BFloat16",        "d",    4),
     DType("float32",    "real",       32, "float",                     "f",    2),
     DType("float64",    "real",       64, "double",                    "d",    2),
     DType("complex64",  "complex",    64, "fklarray::Complex<float>",  "ff",   5),
@@ -70,7 +83,7 @@ _ROWS = (
 # fmt: on
 
 DTYPES: dict[str, DType] = {row.name: row for row in _ROWS}
-_BY_KIND_AND_BITS = {(row.kind, row.bits): row for row in _ROWS}
+_BY_KIND_AND_BITS = {(row.kind, row.bits): row for row in _ROWS if row.is_standard}
 
 
 def named(name: str) -> DType:
@@ -91,7 +104,8 @@ def promote(first: DType, second: DType) -> DType:
     """Return the data type that holds the values of both.
 
     Within a kind this is the promotion table of the array API standard 2025.12 ("Type Promotion
-    Rules"); between kinds, where the standard leaves it open, it is NumPy's rule.
+    Rules"); between kinds, where the standard leaves it open, it is NumPy's rule. float16 and
+    bfloat16 meet in float32.
 
     Parameters
     ----------
@@ -108,7 +122,9 @@ def promote(first: DType, second: DType) -> DType:
     if first.kind == "bool":
         return second
     if first.kind == second.kind:
-        return first if first.bits >= second.bits else second
+        if first.bits == second.bits:
+            return DTYPES["float32"]
+        return first if first.bits > second.bits else second
     kinds = {first.kind, second.kind}
     if kinds == {"signed", "unsigned"}:
         signed, unsigned = (first, second) if first.kind == "signed" else (second, first)
@@ -118,7 +134,8 @@ def promote(first: DType, second: DType) -> DType:
     component = max(min(64, _component_bits(first)), min(64, _component_bits(second)))
     if "complex" in kinds:
         return _BY_KIND_AND_BITS["complex", 2 * component]
-    return _BY_KIND_AND_BITS["real", component]
+    real = first if first.kind == "real" else second
+    return real if component == real.bits else _BY_KIND_AND_BITS["real", component]
 
 
 def _component_bits(dtype: DType) -> int:
@@ -126,7 +143,7 @@ def _component_bits(dtype: DType) -> int:
         return dtype.bits // 2
     if dtype.kind == "real":
         return dtype.bits
-    return max(32, 2 * dtype.bits)
+    return 2 * dtype.bits
 
 
 def can_cast(source: DType, target: DType) -> bool:

@@ -167,7 +167,7 @@ class _Text:
             else:
                 names.append(f"s{leaf}")
                 types.append(f"{node.dtype.cpp}, lanes")
-                self._parameter(f"s{leaf}", node.dtype.cpp)
+                self._parameter(f"s{leaf}", node.dtype.parameter)
         for register, step in enumerate(self.program.steps):
             if step.leaf >= 0:
                 self._load(register, step, names[step.leaf], types[step.leaf])
@@ -237,6 +237,8 @@ class _Text:
         headers = ["fused_kernel/fused_kernel.h"]
         if any(dtype.kind == "complex" for dtype in self._dtypes()):
             headers.append("fklarray/complex.h")
+        if not all(dtype.is_standard for dtype in self._dtypes()):
+            headers.append("fklarray/float16.h")
         headers += ["fklarray/operations.h", "fklarray/entry.h"]
         headers += [f"fklarray/functors/{family}.h" for family in sorted(families)]
         return [f"#include <{header}>" for header in headers]

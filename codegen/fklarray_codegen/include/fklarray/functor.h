@@ -53,6 +53,13 @@ struct FunctorFor {
     using type = Functor;
 };
 
+// For numbers of 16 bits, of which float16.h knows more: whether a functor takes their bits, and
+// packs of values rounded to the type.
+template <typename Functor>
+constexpr bool on_stored_bits = false;
+template <typename T>
+struct Rounded;
+
 template <int Bytes>
 struct IntegerOf;
 template <>
@@ -280,16 +287,36 @@ template <typename Function, typename V, typename... Vs>
 V halved(V x, Vs... rest);
 #endif
 
+// Functors know 16-bit numbers as the float32 values they are, or as their bits.
+template <typename T, int Lanes>
+FK_HOST_DEVICE_STATIC const Pack<T, Lanes>& stored_bits(const Pack<T, Lanes>& pack) {
+    return pack;
+}
+template <typename T, int Lanes>
+FK_HOST_DEVICE_STATIC const Pack<T, Lanes>& values_of(const Pack<T, Lanes>& pack) {
+    return pack;
+}
+
 template <typename Name, typename T, int Lanes, typename... Packs>
 FK_HOST_DEVICE_STATIC auto lift(const Pack<T, Lanes>& first, const Packs&... rest) {
     using Functor = typename FunctorFor<Name, T>::type;
+    using Result = typename Name::template Result<T, typename Packs::value_type...>;
+    if constexpr (is_sixteen_bits<T> || (is_sixteen_bits<typename Packs::value_type> || ...) ||
+                  is_sixteen_bits<Result>) {
+        if constexpr (on_stored_bits<Functor>) {
+            return Pack<Result, Lanes>{
+                lift<Functor>(stored_bits(first), stored_bits(rest)...).vector};
+        } else if constexpr (is_sixteen_bits<Result>) {
+            return Rounded<Result>::from(lift<Functor>(values_of(first), values_of(rest)...));
+        } else {
+            return lift<Functor>(values_of(first), values_of(rest)...);
+        }
 #if !defined(__CUDACC__)
-    if constexpr (Lanes > 1 && Functor::template on_vectors<T, typename Packs::value_type...>) {
-        using Result = typename Functor::template Result<T, typename Packs::value_type...>;
+    } else if constexpr (Lanes > 1 &&
+                         Functor::template on_vectors<T, typename Packs::value_type...>) {
         return pack_of<Result, Lanes>(Functor::exec(registers_of(first), registers_of(rest)...));
-    } else
 #endif
-    {
+    } else {
         return lift_lanes<Functor>(first, rest...);
     }
 }

@@ -18,11 +18,22 @@ constexpr int vector_bytes = 16;
 
 template <typename T>
 struct Complex;
+template <typename Format>
+struct SixteenBits;
 
+// Whether numbers of the type are floating-point numbers of 16 bits (see float16.h).
+template <typename T>
+constexpr bool is_sixteen_bits = false;
+template <typename Format>
+constexpr bool is_sixteen_bits<SixteenBits<Format>> = true;
+
+// Size of what is computed with: numbers of 16 bits take part as float32.
 template <typename T>
 constexpr int component_bytes = sizeof(T);
 template <typename T>
 constexpr int component_bytes<Complex<T>> = sizeof(T);
+template <typename Format>
+constexpr int component_bytes<SixteenBits<Format>> = sizeof(float);
 
 // How many elements a pack holds in a kernel over these types: the widest fills one register.
 template <typename... Ts>
@@ -53,9 +64,24 @@ struct Pack {
     FK_HOST_DEVICE_CNST void set(int lane, T value) { vector[lane] = value; }
 };
 
+// Floating-point numbers of 16 bits are vectors of their bits.
+template <typename T, int Lanes>
+struct Pack<T, Lanes, std::enable_if_t<is_sixteen_bits<T>>> {
+    using value_type = T;
+    static constexpr int lanes = Lanes;
+    Vector<std::uint16_t, Lanes> vector;
+
+    FK_HOST_DEVICE_CNST T get(int lane) const {
+        T value;
+        value.bits = vector[lane];
+        return value;
+    }
+    FK_HOST_DEVICE_CNST void set(int lane, T value) { vector[lane] = value.bits; }
+};
+
 // Anything else (complex numbers) is an array.
 template <typename T, int Lanes>
-struct Pack<T, Lanes, std::enable_if_t<!std::is_arithmetic_v<T>>> {
+struct Pack<T, Lanes, std::enable_if_t<!std::is_arithmetic_v<T> && !is_sixteen_bits<T>>> {
     using value_type = T;
     static constexpr int lanes = Lanes;
     T vector[Lanes];
