@@ -70,7 +70,10 @@ def finfo(type: DtypeLike | Array, /) -> np.finfo[Any] | ml_dtypes.finfo:
         If the data type is not a floating-point one.
     """
     dtype = _numpy(type)
-    return ml_dtypes.finfo(dtype) if dtype == ml_dtypes.bfloat16 else np.finfo(dtype)
+    if dtype == ml_dtypes.bfloat16:
+        limits: ml_dtypes.finfo = cast("Any", ml_dtypes.finfo)(dtype)
+        return limits
+    return np.finfo(dtype)
 
 
 def iinfo(type: DtypeLike | Array, /) -> np.iinfo[Any]:
@@ -102,7 +105,8 @@ def isdtype(dtype: DtypeLike, kind: DtypeLike | str | tuple[DtypeLike | str, ...
     """
     row = np.dtype(dtype)
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    return any([_is_of_kind(row, one) for one in kinds])
+    matches = [_is_of_kind(row, one) for one in kinds]
+    return any(matches)
 
 
 def _is_of_kind(dtype: np.dtype[Any], kind: DtypeLike | str) -> builtins.bool:

@@ -122,9 +122,7 @@ def promote(first: DType, second: DType) -> DType:
     if first.kind == "bool":
         return second
     if first.kind == second.kind:
-        if first.bits == second.bits:
-            return DTYPES["float32"]
-        return first if first.bits > second.bits else second
+        return _wider(first, second)
     kinds = {first.kind, second.kind}
     if kinds == {"signed", "unsigned"}:
         signed, unsigned = (first, second) if first.kind == "signed" else (second, first)
@@ -136,6 +134,12 @@ def promote(first: DType, second: DType) -> DType:
         return _BY_KIND_AND_BITS["complex", 2 * component]
     real = first if first.kind == "real" else second
     return real if component == real.bits else _BY_KIND_AND_BITS["real", component]
+
+
+def _wider(first: DType, second: DType) -> DType:
+    if first.bits == second.bits:
+        return DTYPES["float32"]
+    return first if first.bits > second.bits else second
 
 
 def _component_bits(dtype: DType) -> int:
