@@ -11,8 +11,10 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fklarray.dtype_rows import DtypeLike
+from fklarray.dtype_rows import DtypeLike, dtype_row
 from fklarray.operators import Operators
+from fklarray.recording import stream_of, view_state
+from fklarray_codegen.layout import contiguous_strides
 
 if TYPE_CHECKING:
     from fklarray.array import Array
@@ -33,57 +35,127 @@ class Methods(Operators):
         result: Array = getattr(fklarray, name)(self, **keywords)
         return result
 
+    def _reduce(self, name: str, out: None, **keywords: Any) -> Array:
+        if out is not None:
+            raise TypeError(f"{name} gives a new array; it cannot write into out={type(out)}")
+        return self._call(name, **keywords)
+
+    # `axis`, `dtype`, `out` and `ddof` are what NumPy's functions pass on: np.sum(x) is x.sum().
+
     def sum(
-        self, axis: _Axes = None, dtype: DtypeLike | None = None, *, keepdims: builtins.bool = False
+        self,
+        axis: _Axes = None,
+        dtype: DtypeLike | None = None,
+        out: None = None,
+        *,
+        keepdims: builtins.bool = False,
     ) -> Array:
         """Return the sum over axes; see `fklarray.sum`."""
-        return self._call("sum", axis=axis, dtype=dtype, keepdims=keepdims)
+        return self._reduce("sum", out, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def prod(
-        self, axis: _Axes = None, dtype: DtypeLike | None = None, *, keepdims: builtins.bool = False
+        self,
+        axis: _Axes = None,
+        dtype: DtypeLike | None = None,
+        out: None = None,
+        *,
+        keepdims: builtins.bool = False,
     ) -> Array:
         """Return the product over axes; see `fklarray.prod`."""
-        return self._call("prod", axis=axis, dtype=dtype, keepdims=keepdims)
+        return self._reduce("prod", out, axis=axis, dtype=dtype, keepdims=keepdims)
 
-    def mean(self, axis: _Axes = None, *, keepdims: builtins.bool = False) -> Array:
+    def mean(
+        self,
+        axis: _Axes = None,
+        dtype: DtypeLike | None = None,
+        out: None = None,
+        *,
+        keepdims: builtins.bool = False,
+    ) -> Array:
         """Return the mean over axes; see `fklarray.mean`."""
-        return self._call("mean", axis=axis, keepdims=keepdims)
+        return self._reduce("mean", out, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def var(
-        self, axis: _Axes = None, *, correction: float = 0.0, keepdims: builtins.bool = False
+        self,
+        axis: _Axes = None,
+        dtype: DtypeLike | None = None,
+        out: None = None,
+        ddof: float = 0,
+        *,
+        keepdims: builtins.bool = False,
+        correction: float = 0.0,
     ) -> Array:
         """Return the variance over axes; see `fklarray.var`."""
-        return self._call("var", axis=axis, correction=correction, keepdims=keepdims)
+        return self._spread("var", out, axis, dtype, ddof, keepdims, correction)
 
     def std(
-        self, axis: _Axes = None, *, correction: float = 0.0, keepdims: builtins.bool = False
+        self,
+        axis: _Axes = None,
+        dtype: DtypeLike | None = None,
+        out: None = None,
+        ddof: float = 0,
+        *,
+        keepdims: builtins.bool = False,
+        correction: float = 0.0,
     ) -> Array:
         """Return the standard deviation over axes; see `fklarray.std`."""
-        return self._call("std", axis=axis, correction=correction, keepdims=keepdims)
+        return self._spread("std", out, axis, dtype, ddof, keepdims, correction)
 
-    def max(self, axis: _Axes = None, *, keepdims: builtins.bool = False) -> Array:
+    def _spread(
+        self,
+        name: str,
+        out: None,
+        axis: _Axes,
+        dtype: DtypeLike | None,
+        ddof: float,
+        keepdims: builtins.bool,
+        correction: float,
+    ) -> Array:
+        return self._reduce(
+            name,
+            out,
+            axis=axis,
+            dtype=dtype,
+            ddof=ddof or None,
+            keepdims=keepdims,
+            correction=correction,
+        )
+
+    def max(
+        self, axis: _Axes = None, out: None = None, *, keepdims: builtins.bool = False
+    ) -> Array:
         """Return the greatest element over axes; see `fklarray.max`."""
-        return self._call("max", axis=axis, keepdims=keepdims)
+        return self._reduce("max", out, axis=axis, keepdims=keepdims)
 
-    def min(self, axis: _Axes = None, *, keepdims: builtins.bool = False) -> Array:
+    def min(
+        self, axis: _Axes = None, out: None = None, *, keepdims: builtins.bool = False
+    ) -> Array:
         """Return the least element over axes; see `fklarray.min`."""
-        return self._call("min", axis=axis, keepdims=keepdims)
+        return self._reduce("min", out, axis=axis, keepdims=keepdims)
 
-    def all(self, axis: _Axes = None, *, keepdims: builtins.bool = False) -> Array:
+    def all(
+        self, axis: _Axes = None, out: None = None, *, keepdims: builtins.bool = False
+    ) -> Array:
         """Return whether all elements are true; see `fklarray.all`."""
-        return self._call("all", axis=axis, keepdims=keepdims)
+        return self._reduce("all", out, axis=axis, keepdims=keepdims)
 
-    def any(self, axis: _Axes = None, *, keepdims: builtins.bool = False) -> Array:
+    def any(
+        self, axis: _Axes = None, out: None = None, *, keepdims: builtins.bool = False
+    ) -> Array:
         """Return whether any element is true; see `fklarray.any`."""
-        return self._call("any", axis=axis, keepdims=keepdims)
+        return self._reduce("any", out, axis=axis, keepdims=keepdims)
 
-    def argmax(self, axis: int | None = None, *, keepdims: builtins.bool = False) -> Array:
+    def argmax(
+        self, axis: int | None = None, out: None = None, *, keepdims: builtins.bool = False
+    ) -> Array:
         """Return the index of the greatest element; see `fklarray.argmax`."""
-        return self._call("argmax", axis=axis, keepdims=keepdims)
+        return self._reduce("argmax", out, axis=axis, keepdims=keepdims)
 
-    def argmin(self, axis: int | None = None, *, keepdims: builtins.bool = False) -> Array:
+    def argmin(
+        self, axis: int | None = None, out: None = None, *, keepdims: builtins.bool = False
+    ) -> Array:
         """Return the index of the least element; see `fklarray.argmin`."""
-        return self._call("argmin", axis=axis, keepdims=keepdims)
+        return self._reduce("argmin", out, axis=axis, keepdims=keepdims)
 
     def reshape(self, *shape: int | Sequence[int], copy: builtins.bool | None = None) -> Array:
         """Give the elements another shape: ``reshape(2, 3)`` or ``reshape((2, 3))``."""
@@ -110,6 +182,29 @@ class Methods(Operators):
         import fklarray
 
         return fklarray.astype(self, dtype, copy=copy)  # type: ignore[arg-type]
+
+    def view(self, dtype: DtypeLike) -> Array:
+        """Reinterpret the bytes as another data type, along the last dimension.
+
+        Raises
+        ------
+        TypeError
+            If `dtype` is bool and the array's is not: most bytes are no truth value.
+        ValueError
+            If the bytes of a row (of an array without dimensions) are not whole elements.
+        """
+        row, own = dtype_row(dtype), self._state[0].dtype
+        if row.kind == "bool" and own.kind != "bool":
+            raise TypeError(f"view cannot see {own} as bool")
+        shape = self._shape
+        if row.itemsize != own.itemsize:
+            count, rest = divmod(shape[-1] * own.itemsize if shape else 1, row.itemsize)
+            if not shape or rest:
+                raise ValueError(f"view cannot see {own} of shape {shape} as elements of {row}")
+            shape = (*shape[:-1], count)
+        memory = stream_of(self._materialize())
+        strides = contiguous_strides(shape)
+        return Operators.array(shape, view_state(memory.moved(memory.value, strides), row))
 
     def copy(self) -> Array:
         """Return an array with the same values; changes of one do not reach the other."""

@@ -16,7 +16,9 @@ from fklarray.reductions import (
     array_operand,
     deferred_on_numpy,
     empty_extent,
+    in_dtype,
     normal_axes,
+    one_correction,
     reduced_shape,
     wide,
 )
@@ -78,18 +80,32 @@ def _as(result: Array, x: Array) -> Array:
     return astype(result, x.dtype, copy=False) if _floating(x) else result
 
 
-def nanmean(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
+def nanmean(
+    x: Array,
+    /,
+    *,
+    axis: Axes = None,
+    keepdims: builtins.bool = False,
+    dtype: DtypeLike | None = None,
+) -> Array:
     """Return the mean of the elements that are not NaN; NaN where there is none.
 
     Parameters and errors as in `mean`.
     """
-    x = array_operand("nanmean", x)
+    x = in_dtype(array_operand("nanmean", x), dtype)
     total = nansum(x, axis=axis, keepdims=keepdims)
     return _as(divide(total, _count(x, axis, keepdims)), x)
 
 
 def nanvar(
-    x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: builtins.bool = False
+    x: Array,
+    /,
+    *,
+    axis: Axes = None,
+    correction: float = 0.0,
+    keepdims: builtins.bool = False,
+    dtype: DtypeLike | None = None,
+    ddof: float | None = None,
 ) -> Array:
     """Return the variance of the elements that are not NaN.
 
@@ -103,6 +119,10 @@ def nanvar(
         Subtracted from the number of elements in the divisor.
     keepdims : bool
         Whether the reduced axes stay, with one element.
+    dtype : dtype, optional
+        Data type to convert `x` to first.
+    ddof : int or float, optional
+        NumPy's older name of `correction`.
 
     Returns
     -------
@@ -114,24 +134,34 @@ def nanvar(
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     ValueError
-        If an axis is given twice.
+        If an axis is given twice, or both `correction` and `ddof` are given.
     """
     from fklarray.elementwise import conj
 
-    x = array_operand("nanvar", x)
+    x = in_dtype(array_operand("nanvar", x), dtype)
     centred = subtract(x, nanmean(x, axis=axis, keepdims=True))
     squares = real_part(centred * conj(centred)) if x.dtype.kind == "c" else square(centred)
-    divisor = _count(x, axis, keepdims) - correction
+    divisor = _count(x, axis, keepdims) - one_correction("nanvar", correction, ddof)
     total = nansum(squares, axis=axis, keepdims=keepdims)
     result = divide(total, where(divisor > 0, divisor, np.nan))
     return _as(result, squares)
 
 
 def nanstd(
-    x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: builtins.bool = False
+    x: Array,
+    /,
+    *,
+    axis: Axes = None,
+    correction: float = 0.0,
+    keepdims: builtins.bool = False,
+    dtype: DtypeLike | None = None,
+    ddof: float | None = None,
 ) -> Array:
     """Return the standard deviation of the elements that are not NaN: the root of `nanvar`."""
-    return sqrt(nanvar(x, axis=axis, correction=correction, keepdims=keepdims))
+    variance = nanvar(
+        x, axis=axis, correction=correction, keepdims=keepdims, dtype=dtype, ddof=ddof
+    )
+    return sqrt(variance)
 
 
 def _extreme(name: str, x: Array, axis: Axes, keepdims: builtins.bool) -> Array:

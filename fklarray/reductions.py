@@ -11,18 +11,20 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from fklarray.array import Array
 from fklarray.conversion import asarray
-from fklarray.dtype_rows import NUMPY_DTYPES, DType
+from fklarray.dtype_rows import NUMPY_DTYPES, DType, DtypeLike, dtype_row
 from fklarray.evaluation import count, evaluate
 from fklarray.interchange import copy_of, numpy_view
 from fklarray.record import record_deferred
-from fklarray.recording import State, is_stream, stream_of
+from fklarray.recording import State, cast_state, is_stream, stream_of
 
 __all__ = [
     "Axes",
     "array_operand",
     "deferred_on_numpy",
     "empty_extent",
+    "in_dtype",
     "normal_axes",
+    "one_correction",
     "reduced_shape",
     "wide",
 ]
@@ -44,6 +46,26 @@ def array_operand(function: str, x: object) -> Array:
     if isinstance(x, (np.ndarray, np.generic)):
         return asarray(x)
     raise TypeError(f"{function} takes an array of fklarray, not {type(x).__name__}")
+
+
+def in_dtype(x: Array, dtype: DtypeLike | None) -> Array:
+    """Return an operand converted to the data type to compute in, if one is asked for."""
+    return x if dtype is None else Array(x.shape, cast_state(x._state, dtype_row(dtype)))
+
+
+def one_correction(function: str, correction: float, ddof: float | None) -> float:
+    """Return what is subtracted from a variance's divisor, by either of its names.
+
+    Raises
+    ------
+    ValueError
+        If both names are used.
+    """
+    if ddof is None:
+        return correction
+    if correction:
+        raise ValueError(f"{function} got both correction={correction} and ddof={ddof}")
+    return ddof
 
 
 def normal_axes(axis: Axes, ndim: int) -> tuple[int, ...]:

@@ -15,7 +15,9 @@ from fklarray.reductions import (
     array_operand,
     deferred_on_numpy,
     empty_extent,
+    in_dtype,
     normal_axes,
+    one_correction,
     reduced_shape,
     wide,
 )
@@ -173,7 +175,14 @@ def _moment(
     return deferred_on_numpy(function, [x], result, reduced_shape(x.shape, axes, keepdims))
 
 
-def mean(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
+def mean(
+    x: Array,
+    /,
+    *,
+    axis: Axes = None,
+    keepdims: builtins.bool = False,
+    dtype: DtypeLike | None = None,
+) -> Array:
     """Return the arithmetic mean over axes.
 
     Parameters
@@ -184,6 +193,8 @@ def mean(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> 
         Axes to reduce; all by default.
     keepdims : bool
         Whether the reduced axes stay, with one element.
+    dtype : dtype, optional
+        Data type to convert `x` to first (NumPy's keyword, beyond the standard).
 
     Returns
     -------
@@ -201,12 +212,19 @@ def mean(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> 
     -----
     Array API standard 2025.12, "Statistical Functions", ``mean``.
     """
-    x = array_operand("mean", x)
+    x = in_dtype(array_operand("mean", x), dtype)
     return _moment("mean", x, axis, keepdims, _floating(x))
 
 
-def _spread(name: str, x: Array, axis: Axes, correction: float, keepdims: builtins.bool) -> Array:
-    x = array_operand(name, x)
+def _spread(
+    name: str,
+    x: Array,
+    axis: Axes,
+    correction: float,
+    keepdims: builtins.bool,
+    dtype: DtypeLike | None,
+) -> Array:
+    x = in_dtype(array_operand(name, x), dtype)
     row = _floating(x)
     if row.kind == "complex":
         row = DTYPES[f"float{row.bits // 2}"]
@@ -214,7 +232,14 @@ def _spread(name: str, x: Array, axis: Axes, correction: float, keepdims: builti
 
 
 def var(
-    x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: builtins.bool = False
+    x: Array,
+    /,
+    *,
+    axis: Axes = None,
+    correction: float = 0.0,
+    keepdims: builtins.bool = False,
+    dtype: DtypeLike | None = None,
+    ddof: float | None = None,
 ) -> Array:
     """Return the variance over axes.
 
@@ -228,6 +253,10 @@ def var(
         Subtracted from the number of elements in the divisor: 1 is the unbiased estimate.
     keepdims : bool
         Whether the reduced axes stay, with one element.
+    dtype : dtype, optional
+        Data type to convert `x` to first (NumPy's keyword, beyond the standard).
+    ddof : int or float, optional
+        NumPy's name of `correction`.
 
     Returns
     -------
@@ -240,20 +269,27 @@ def var(
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     ValueError
-        If an axis is given twice.
+        If an axis is given twice, or both `correction` and `ddof` are given.
 
     Notes
     -----
     Array API standard 2025.12, "Statistical Functions", ``var``.
     """
-    return _spread("var", x, axis, correction, keepdims)
+    return _spread("var", x, axis, one_correction("var", correction, ddof), keepdims, dtype)
 
 
 def std(
-    x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: builtins.bool = False
+    x: Array,
+    /,
+    *,
+    axis: Axes = None,
+    correction: float = 0.0,
+    keepdims: builtins.bool = False,
+    dtype: DtypeLike | None = None,
+    ddof: float | None = None,
 ) -> Array:
     """Return the standard deviation over axes: the square root of `var`, which see."""
-    return _spread("std", x, axis, correction, keepdims)
+    return _spread("std", x, axis, one_correction("std", correction, ddof), keepdims, dtype)
 
 
 def _cumulate(
