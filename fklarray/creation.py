@@ -17,6 +17,7 @@ from fklarray.interchange import copy_of, state_of_numpy
 from fklarray.manipulation import broadcast_arrays, reshape
 from fklarray.record import Number, record_where
 from fklarray.recording import cast_state, scalar_state
+from fklarray.reductions import array_operand
 from fklarray_codegen.dtypes import DTYPES, DType
 
 __all__ = [
@@ -255,14 +256,15 @@ def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Arra
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"indexing must be 'xy' or 'ij', not {indexing!r}")
-    if any(array.ndim > 1 for array in arrays):
-        raise ValueError(f"meshgrid needs vectors, not shapes {[a.shape for a in arrays]}")
-    axes = list(range(len(arrays)))
-    if indexing == "xy" and len(arrays) > 1:
+    vectors = [array_operand("meshgrid", array) for array in arrays]
+    if any(array.ndim > 1 for array in vectors):
+        raise ValueError(f"meshgrid needs vectors, not shapes {[a.shape for a in vectors]}")
+    axes = list(range(len(vectors)))
+    if indexing == "xy" and len(vectors) > 1:
         axes[:2] = 1, 0
     spread = [
-        reshape(array, tuple(-1 if axis == own else 1 for axis in range(len(arrays))))
-        for array, own in zip(arrays, axes, strict=True)
+        reshape(array, tuple(-1 if axis == own else 1 for axis in range(len(vectors))))
+        for array, own in zip(vectors, axes, strict=True)
     ]
     return broadcast_arrays(*spread)
 
@@ -280,6 +282,7 @@ def tril(x: Array, /, *, k: int = 0) -> Array:
     ValueError
         If `x` has fewer than two dimensions.
     """
+    x = array_operand("tril", x)
     if x.ndim < 2:
         raise ValueError(f"tril needs matrices, not an array of shape {x.shape}")
     return _triangle(x, np.tri(x.shape[-2], x.shape[-1], k, dtype=np.bool))
@@ -293,6 +296,7 @@ def triu(x: Array, /, *, k: int = 0) -> Array:
     ValueError
         If `x` has fewer than two dimensions.
     """
+    x = array_operand("triu", x)
     if x.ndim < 2:
         raise ValueError(f"triu needs matrices, not an array of shape {x.shape}")
     return _triangle(x, ~np.tri(x.shape[-2], x.shape[-1], k - 1, dtype=np.bool))

@@ -13,6 +13,7 @@ from fklarray.device import Device, as_device
 from fklarray.dtype_rows import NUMPY_DTYPES, DtypeLike, dtype_row, scalar_dtype
 from fklarray.record import Number, within_limits
 from fklarray.recording import cast_state, common_dtype, weak_dtype
+from fklarray.reductions import array_operand
 from fklarray_codegen import dtypes
 
 __all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
@@ -46,6 +47,7 @@ def astype(
         than bool.
     """
     as_device(device)
+    x = array_operand("astype", x)
     row = dtype_row(dtype)
     own = x._state[0].dtype
     if own is row and not copy:
@@ -57,7 +59,7 @@ def astype(
 
 def can_cast(from_: DtypeLike | Array, to: DtypeLike, /) -> builtins.bool:
     """Return whether all values of a data type are values of another."""
-    source = from_._state[0].dtype if isinstance(from_, Array) else dtype_row(from_)
+    source = dtype_row(_numpy(from_))
     return dtypes.can_cast(source, dtype_row(to))
 
 
@@ -81,8 +83,8 @@ def iinfo(type: DtypeLike | Array, /) -> np.iinfo[Any]:
     return np.iinfo(_numpy(type))
 
 
-def _numpy(type: DtypeLike | Array) -> np.dtype[Any]:
-    return type.dtype if isinstance(type, Array) else NUMPY_DTYPES[dtype_row(type)]
+def _numpy(type: DtypeLike | Array | np.ndarray[Any, Any]) -> np.dtype[Any]:
+    return type.dtype if isinstance(type, (Array, np.ndarray)) else NUMPY_DTYPES[dtype_row(type)]
 
 
 def isdtype(dtype: DtypeLike, kind: DtypeLike | str | tuple[DtypeLike | str, ...]) -> builtins.bool:
@@ -135,9 +137,7 @@ def result_type(*arrays_and_dtypes: Array | Number | DtypeLike) -> np.dtype[Any]
     typed: list[dtypes.DType] = []
     scalars: list[Number] = []
     for argument in arrays_and_dtypes:
-        if isinstance(argument, Array):
-            typed.append(argument._state[0].dtype)
-        elif isinstance(argument, np.generic):
+        if isinstance(argument, (Array, np.ndarray, np.generic)):
             typed.append(dtype_row(cast("Any", argument).dtype))
         elif isinstance(argument, (builtins.bool, int, float, complex)):
             scalars.append(argument)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fklarray.array import Array
+from fklarray.conversion import asarray
 from fklarray.manipulation import broadcast_shapes, reshape
 from fklarray.reductions import array_operand, deferred_on_numpy, normal_axes
 
@@ -21,7 +22,8 @@ def _checked(function: str, indices: object, extent: int, axis: int) -> Array:
     IndexError
         Naming the index that is not, or the data type.
     """
-    found = array_operand(function, indices)
+    # NumPy takes Python integers too.
+    found = asarray(indices) if type(indices) is int else array_operand(function, indices)
     if found.dtype.kind not in "iu":
         raise IndexError(f"{function} needs integer indices, not {found.dtype}")
     values = found._numpy()
@@ -34,14 +36,14 @@ def _checked(function: str, indices: object, extent: int, axis: int) -> Array:
     return found
 
 
-def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
+def take(x: Array, indices: Array | int, /, *, axis: int | None = None) -> Array:
     """Select elements along an axis by their indices.
 
     Parameters
     ----------
     x : Array
         Array of any shape.
-    indices : Array
+    indices : Array or int
         Integers, negative ones counted from the end. Their values are needed at once, to check
         them; `x` stays pending.
     axis : int, optional
