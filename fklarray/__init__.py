@@ -14,6 +14,7 @@ from fklarray.extensions import *
 from fklarray.index_functions import *
 from fklarray.inspection import *
 from fklarray.joining import *
+from fklarray.linear_algebra import *
 from fklarray.manipulation import *
 from fklarray.nan_reductions import *
 from fklarray.nn import logsumexp as logsumexp

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from fklarray.array import Array
-from fklarray.dtype_rows import dtype_row
+from fklarray.dtype_rows import DType, dtype_row
 from fklarray.evaluation import count
 from fklarray.interchange import copy_of, state_of_numpy
+from fklarray.recording import State
 
-__all__ = ["on_numpy"]
+__all__ = ["on_numpy", "state_of_result"]
 
 # A smaller result is copied sooner than it is taken over.
 _WORTH_SHARING = 1 << 16
@@ -44,10 +45,6 @@ def on_numpy(function: Callable[..., Any], *arrays: Array, **keywords: Any) -> A
     with np.errstate(all="ignore"):
         result = function(*values, **keywords)
     count("reference_evaluations")
-    if isinstance(result, tuple):
-        parts: list[Array] = [_wrapped(part) for part in result]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        kind: Any = type(result)  # pyright: ignore[reportUnknownVariableType]
-        return kind(*parts) if hasattr(kind, "_fields") else tuple(parts)
     return _wrapped(result)
 
 
@@ -57,8 +54,29 @@ def _read_only(array: Array) -> np.ndarray[Any, Any]:
     return values
 
 
-def _wrapped(result: Any) -> Array:
+def _wrapped(result: Any) -> Any:
+    if isinstance(result, tuple):
+        parts = tuple(map(_wrapped, cast("tuple[Any, ...]", result)))
+        return getattr(cast("Any", result), "_make", tuple)(parts)
     values = np.asarray(result)
-    if values.nbytes >= _WORTH_SHARING and values.base is None and values.flags.c_contiguous:
-        return Array(values.shape, state_of_numpy(values, copy=False))
-    return Array(values.shape, copy_of(values, dtype_row(values.dtype), values.shape))
+    return Array(values.shape, state_of_result(values, dtype_row(values.dtype)))
+
+
+def state_of_result(values: np.ndarray[Any, Any], dtype: DType) -> State:
+    """Return the state of an array that a function of NumPy has made; a large one is taken over.
+
+    Parameters
+    ----------
+    values : numpy.ndarray
+        Nobody else keeps it.
+    dtype : DType
+        Data type to convert to.
+    """
+    if (
+        values.nbytes >= _WORTH_SHARING
+        and values.base is None
+        and values.flags.c_contiguous
+        and dtype_row(values.dtype) is dtype
+    ):
+        return state_of_numpy(values, copy=False)
+    return copy_of(values, dtype, values.shape)

@@ -135,20 +135,41 @@ def _inplace(name: str) -> Any:
     def inplace(self: Array, other: Any, /) -> Any:
         if not _is_operand(other):
             return NotImplemented
-        result = record(op, self, other)
-        if result.dtype != self.dtype and not np.can_cast(result.dtype, self.dtype, "same_kind"):
-            raise TypeError(
-                f"in-place {name} cannot store dtype {result.dtype} in an array of {self.dtype}"
-            )
-        if result.shape != self.shape:
-            raise ValueError(
-                f"in-place {name} cannot store shape {result.shape} in an array of {self.shape}"
-            )
-        self._state = cast_state(result._state, self._state[0].dtype)
-        return self
+        return _stored(name, self, record(op, self, other))
 
     inplace.__doc__ = op.doc
     return inplace
+
+
+def _stored(name: str, array: Array, result: Array) -> Array:
+    """Give an array the values of an in-place operation's result."""
+    if result.dtype != array.dtype and not np.can_cast(result.dtype, array.dtype, "same_kind"):
+        raise TypeError(
+            f"in-place {name} cannot store dtype {result.dtype} in an array of {array.dtype}"
+        )
+    if result.shape != array.shape:
+        raise ValueError(
+            f"in-place {name} cannot store shape {result.shape} in an array of {array.shape}"
+        )
+    array._state = cast_state(result._state, array._state[0].dtype)
+    return array
+
+
+def _matmul(self: Array, other: Any, /) -> Any:
+    """Return the matrix product; see `fklarray.matmul`."""
+    from fklarray.linear_algebra import matmul
+
+    return matmul(self, other) if _is_operand(other) else NotImplemented
+
+
+def _reflected_matmul(self: Array, other: Any, /) -> Any:
+    """Return the matrix product of something else with the array."""
+    return _matmul(other, self) if _is_operand(other) else NotImplemented
+
+
+def _inplace_matmul(self: Array, other: Any, /) -> Any:
+    """Replace the array by its matrix product, which must have its shape."""
+    return _stored("matmul", self, _matmul(self, other)) if _is_operand(other) else NotImplemented
 
 
 def _unary(name: str) -> Any:
@@ -198,17 +219,9 @@ class Operators(Recorded):
     __ne__ = _operator("not_equal")
     __pow__, __rpow__, __ipow__ = _operators("pow")
 
-    def __matmul__(self, other: object, /) -> Array:
-        """Matrix product.
-
-        Raises
-        ------
-        NotImplementedError
-            Always: matrix products are not there yet.
-        """
-        raise NotImplementedError("matmul (the operator @) is not implemented yet")
-
-    __rmatmul__ = __imatmul__ = __matmul__
+    __matmul__ = _matmul
+    __rmatmul__ = _reflected_matmul
+    __imatmul__ = _inplace_matmul
 
 
 _OPERANDS = (Recorded, int, float, complex, np.ndarray, np.generic)

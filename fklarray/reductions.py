@@ -11,9 +11,10 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from fklarray.array import Array
 from fklarray.conversion import asarray
+from fklarray.delegation import state_of_result
 from fklarray.dtype_rows import NUMPY_DTYPES, DType, DtypeLike, dtype_row
 from fklarray.evaluation import count, evaluate
-from fklarray.interchange import copy_of, numpy_view
+from fklarray.interchange import numpy_view
 from fklarray.record import record_deferred
 from fklarray.recording import State, cast_state, is_stream, stream_of
 
@@ -110,7 +111,7 @@ def deferred_on_numpy(
         count("reference_evaluations")
         result = np.asarray(values)
         assert result.shape == shape, (function, result.shape, shape)
-        return copy_of(result, dtype, shape)
+        return state_of_result(result, dtype)
 
     return record_deferred(compute, operands, dtype, shape)
 

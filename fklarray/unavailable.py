@@ -6,11 +6,15 @@ from typing import NoReturn, Protocol
 
 __all__ = [
     "argsort",
-    "isin", "matmul", "matrix_transpose", "nonzero",
-    "searchsorted", "sort",
-    "tensordot", "unique_all", "unique_counts", "unique_inverse",
-    "unique_values", "vecdot",
-]  # fmt: skip
+    "isin",
+    "nonzero",
+    "searchsorted",
+    "sort",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+]
 
 
 class _Unavailable(Protocol):
@@ -30,14 +34,10 @@ def _unavailable(name: str) -> _Unavailable:
 
 argsort = _unavailable("argsort")
 isin = _unavailable("isin")
-matmul = _unavailable("matmul")
-matrix_transpose = _unavailable("matrix_transpose")
 nonzero = _unavailable("nonzero")
 searchsorted = _unavailable("searchsorted")
 sort = _unavailable("sort")
-tensordot = _unavailable("tensordot")
 unique_all = _unavailable("unique_all")
 unique_counts = _unavailable("unique_counts")
 unique_inverse = _unavailable("unique_inverse")
 unique_values = _unavailable("unique_values")
-vecdot = _unavailable("vecdot")

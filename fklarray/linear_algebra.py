@@ -1,0 +1,227 @@
+"""Linear algebra functions of the standard: products and transposes of matrices, recorded."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fklarray.array import Array
+from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, DType
+from fklarray.elementwise import conj, logical_and, multiply
+from fklarray.manipulation import broadcast_shapes, moveaxis
+from fklarray.recording import cast_state, common_dtype
+from fklarray.reductions import array_operand, deferred_on_numpy, normal_axes
+from fklarray.statistical import sum
+
+__all__ = ["bmm", "matmul", "matrix_transpose", "tensordot", "vecdot"]
+
+_Values = np.ndarray[Any, Any]
+
+
+def _operands(function: str, x1: Any, x2: Any) -> tuple[Array, Array, DType]:
+    """Return the operands as arrays, and the data type that they promote to."""
+    pair = array_operand(function, x1), array_operand(function, x2)
+    return *pair, common_dtype([x._state[0].dtype for x in pair])
+
+
+def _product(
+    function: Callable[[_Values, _Values], Any],
+    x1: Array,
+    x2: Array,
+    dtype: DType,
+    shape: tuple[int, ...],
+) -> Array:
+    """Record a product of NumPy's, which is computed in one data type."""
+    # As everywhere, 16-bit floats are computed in float32 and rounded once.
+    inside = NUMPY_DTYPES[dtype if dtype.is_standard else DTYPES["float32"]]
+
+    def product(first: _Values, second: _Values) -> Any:
+        return function(first.astype(inside, copy=False), second.astype(inside, copy=False))
+
+    return deferred_on_numpy(product, [x1, x2], dtype, shape)
+
+
+def matmul(x1: Array, x2: Array, /) -> Array:
+    """Return the matrix product.
+
+    Parameters
+    ----------
+    x1, x2 : Array
+        Vectors, matrices ``(M, K)`` and ``(K, N)``, or stacks of matrices, whose other dimensions
+        broadcast. A vector counts as a matrix of one row in `x1`, of one column in `x2`.
+
+    Returns
+    -------
+    Array
+        Of the data type that both promote to: integers wrap, bool is "any of both"; 16-bit floats
+        are computed in float32 and rounded once. A vector's added dimension is left out.
+
+    Raises
+    ------
+    ValueError
+        If an operand is a scalar or has no dimensions, or the shapes do not fit.
+    TypeError
+        If an operand is not an array.
+
+    Notes
+    -----
+    Array API standard 2025.12, "Linear Algebra Functions", ``matmul``.
+    """
+    for position, scalar in enumerate((x1, x2), 1):
+        if isinstance(scalar, (int, float, complex)):
+            raise ValueError(f"matmul needs arrays with dimensions; operand {position} is {scalar}")
+    first, second, dtype = _operands("matmul", x1, x2)
+    shape = _matmul_shape(first.shape, second.shape)
+    return _product(np.matmul, first, second, dtype, shape)
+
+
+def _matmul_shape(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
+    if not first or not second:
+        raise ValueError(f"matmul needs arrays with dimensions; got shapes {first} and {second}")
+    if first[-1] != second[-2:][0]:
+        raise ValueError(f"matmul needs shapes (..., M, K) and (..., K, N), not {first} @ {second}")
+    columns = second[-1:] if len(second) > 1 else ()
+    return (*broadcast_shapes(first[:-2], second[:-2]), *first[-2:-1], *columns)
+
+
+def bmm(x1: Array, x2: Array, /) -> Array:
+    """Return the product of each matrix of a stack with the one at the same place of another.
+
+    Parameters
+    ----------
+    x1, x2 : Array
+        Of shapes ``(B, M, K)`` and ``(B, K, N)``. Unlike in `matmul` nothing is broadcast.
+
+    Raises
+    ------
+    ValueError
+        If the shapes are others.
+    TypeError
+        If an operand is not an array.
+    """
+    first, second, _ = _operands("bmm", x1, x2)
+    shapes = first.shape, second.shape
+    if [len(shape) for shape in shapes] != [3, 3] or shapes[0][::2] != shapes[1][:2]:
+        raise ValueError(f"bmm needs shapes (B, M, K) and (B, K, N), not {shapes[0]} @ {shapes[1]}")
+    return matmul(first, second)
+
+
+def matrix_transpose(x: Array, /) -> Array:
+    """Return the transpose of each matrix in a stack of matrices.
+
+    Raises
+    ------
+    ValueError
+        If the array has fewer than two dimensions.
+
+    Notes
+    -----
+    Array API standard 2025.12, "Linear Algebra Functions", ``matrix_transpose``.
+    """
+    x = array_operand("matrix_transpose", x)
+    if x.ndim < 2:
+        raise ValueError(f"matrix_transpose needs shape (..., M, N), not {x.shape}")
+    return x.mT
+
+
+def tensordot(
+    x1: Array, x2: Array, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2
+) -> Array:
+    """Return the contraction of two arrays over axes.
+
+    Parameters
+    ----------
+    x1, x2 : Array
+        Arrays whose contracted axes have the same extents in turn.
+    axes : int or tuple of (sequence of int, sequence of int)
+        The contracted axes of each; a number ``N`` means the last of `x1` and the first of `x2`.
+
+    Returns
+    -------
+    Array
+        Its dimensions are those of `x1`, then those of `x2` that were not contracted.
+
+    Raises
+    ------
+    ValueError
+        If extents or numbers of axes differ, an axis is given twice, or ``N`` is negative.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Notes
+    -----
+    Array API standard 2025.12, "Linear Algebra Functions", ``tensordot``.
+    """
+    first, second, dtype = _operands("tensordot", x1, x2)
+    if not isinstance(axes, Sequence):
+        number = operator.index(axes)
+        if number < 0:
+            raise ValueError(f"tensordot needs a number of axes that is not negative, not {number}")
+        axes = (range(-number, 0), range(number))
+    ours, theirs = normal_axes(axes[0], first.ndim), normal_axes(axes[1], second.ndim)
+    if [first.shape[axis] for axis in ours] != [second.shape[axis] for axis in theirs]:
+        raise ValueError(
+            f"tensordot cannot contract axes {ours} of shape {first.shape} with axes {theirs} of "
+            f"shape {second.shape}"
+        )
+    shape = tuple(
+        extent
+        for x, contracted in ((first, ours), (second, theirs))
+        for axis, extent in enumerate(x.shape)
+        if axis not in contracted
+    )
+    return _product(lambda a, b: np.tensordot(a, b, (ours, theirs)), first, second, dtype, shape)
+
+
+def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+    """Return the dot products of vectors: of the conjugate of `x1` with `x2`.
+
+    Parameters
+    ----------
+    x1, x2 : Array
+        Arrays of one extent along the axis; their other dimensions broadcast.
+    axis : int
+        Axis that the vectors lie along; a negative one is counted from the end in both.
+
+    Raises
+    ------
+    ValueError
+        If the extents along the axis differ, or the shapes do not fit.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Notes
+    -----
+    Array API standard 2025.12, "Linear Algebra Functions", ``vecdot``.
+    """
+    first, second, dtype = _operands("vecdot", x1, x2)
+    first, second = vectors_last("vecdot", first, second, axis)
+    # As everywhere, 16-bit floats are computed in float32 and rounded once.
+    inside = dtype if dtype.is_standard else DTYPES["float32"]
+    first, second = (Array(x.shape, cast_state(x._state, inside)) for x in (first, second))
+    if dtype.kind == "complex":
+        first = conj(first)
+    products = (logical_and if dtype.kind == "bool" else multiply)(first, second)
+    total = sum(products, axis=-1, dtype=NUMPY_DTYPES[inside])
+    return Array(total.shape, cast_state(total._state, dtype))
+
+
+def vectors_last(function: str, x1: Array, x2: Array, axis: int) -> tuple[Array, Array]:
+    """Move the axis of vectors to the end of both arrays.
+
+    Raises
+    ------
+    ValueError
+        If the extents along the axis differ.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    """
+    moved = [moveaxis(x, normal_axes(axis, x.ndim)[0], -1) for x in (x1, x2)]
+    if moved[0].shape[-1] != moved[1].shape[-1]:
+        raise ValueError(
+            f"{function} needs one extent along axis {axis}; got shapes {x1.shape} and {x2.shape}"
+        )
+    return moved[0], moved[1]
