@@ -1,5 +1,6 @@
 """fklarray: deferred arrays of the array API standard that run as fused kernels."""
 
+from fklarray import special as special
 from fklarray.array import Array as Array
 from fklarray.array import materialize as materialize
 from fklarray.config import config as config

@@ -115,6 +115,9 @@ def _binary(name: str) -> _Binary:
 def _document(function: object, name: str, parameters: str) -> None:
     op = OPS[name]
     result = {"same": "their common data type", "bool": "bool", "real": "the real data type"}
+    source = f'Array API standard 2025.12, "Element-wise Functions", ``{name}``'
+    if op.family == "special":
+        source = f"``scipy.special.{name}``"
     function.__name__ = function.__qualname__ = name  # type: ignore[attr-defined]
     function.__doc__ = (
         f"{op.doc}\n\nParameters\n----------\n{parameters}"
@@ -124,7 +127,7 @@ def _document(function: object, name: str, parameters: str) -> None:
         "ValueError\n    If the shapes cannot be broadcast together.\n\n"
         "Notes\n-----\n"
         f"Error bound: {op.max_ulp} ulp for real operands (0 is NumPy's bits).\n"
-        f'Array API standard 2025.12, "Element-wise Functions", ``{name}``.\n'
+        f"{source}.\n"
     )
 
 

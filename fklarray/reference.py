@@ -14,6 +14,7 @@ import numpy as np
 
 from fklarray.dtype_rows import NUMPY_DTYPES
 from fklarray.recording import Leaf, Stream
+from fklarray.special_reference import SPECIAL_FUNCTIONS
 from fklarray_codegen.dtypes import DType
 from fklarray_codegen.graph import Node, linearise
 
@@ -149,10 +150,17 @@ def _sign(x: Values) -> Values:
     return np.where(unknown, complex(np.nan, np.nan), signs)
 
 
+def _nextafter(x1: Values, x2: Values) -> Values:
+    # Of equal zeros the second, as in C; NumPy's float16 takes the first.
+    return np.where(x1 == x2, x2, np.nextafter(x1, x2))
+
+
 _SPECIAL: dict[str, Callable[..., Any]] = {
     "floor_divide": _floor_divide,
+    "nextafter": _nextafter,
     "positive": _positive,
     "pow": _pow,
     "reciprocal": _reciprocal,
     "sign": _sign,
+    **SPECIAL_FUNCTIONS,
 }

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import mpmath
 import numpy as np
 
 from fklarray_codegen.ops import Op
 from samples import Values
+
+
+def is_real(dtype: np.dtype[Any]) -> bool:
+    """Return whether a data type is a real floating-point one, ml_dtypes' included."""
+    return dtype.kind == "f" or dtype == ml_dtypes.bfloat16
 
 
 def assert_same_bits(got: Values, wanted: Values) -> None:
@@ -21,7 +27,7 @@ def assert_same_bits(got: Values, wanted: Values) -> None:
         assert_same_bits(got.imag.copy(), wanted.imag.copy())
         return
     differs = got != wanted
-    if wanted.dtype.kind == "f":
+    if is_real(wanted.dtype):
         differs = (differs | (np.signbit(got) != np.signbit(wanted))) & ~(
             np.isnan(got) & np.isnan(wanted)
         )
@@ -82,6 +88,9 @@ def bound(op: Op, dtype: np.dtype[Any]) -> float:
     """Return the row's bound for a data type."""
     if dtype.kind in "biu":
         return 0
+    if dtype.itemsize == 2 and op.max_ulp:
+        # Computed in float32, which has 13 or 16 digits more, and rounded.
+        return 0.5 + op.max_ulp * 2.0**-13
     return op.complex_ulp if dtype.kind == "c" else op.max_ulp
 
 
@@ -118,7 +127,18 @@ def by_mpmath(function: Callable[..., Any], *values: Values) -> Values:
     return result
 
 
+def real_by_mpmath(function: Callable[..., Any], *values: Values) -> Values:
+    """Apply a function of mpmath that takes real numbers, with 160 bits."""
+    result = np.empty(values[0].shape, np.longdouble)
+    with mpmath.workprec(160):
+        for place in np.ndindex(result.shape):
+            result[place] = _longdouble(function(*(mpmath.mpf(float(v[place])) for v in values)))
+    return result
+
+
 def _longdouble(value: Any) -> np.longdouble:
+    if 0 < abs(value) < 1e-320:  # of which mpmath makes no float
+        return np.longdouble(-0.0 if value < 0 else 0.0)
     high = np.longdouble(float(value))
     if not np.isfinite(high):
         return high
@@ -139,7 +159,7 @@ def ulp_errors(got: Values, exact: Values, scale: Values | None = None) -> Value
 
     Zeros, infinities and NaN must be met exactly; an overflow counts as the next power of two.
     """
-    info = np.finfo(got.dtype)
+    info = ml_dtypes.finfo(got.dtype)
     got, exact = np.atleast_1d(got, exact)
     with np.errstate(all="ignore"):
         if got.dtype.kind == "c":

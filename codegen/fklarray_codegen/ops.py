@@ -53,7 +53,8 @@ class Op:
     result : {"same", "bool", "real"}
         Data type of the result: the operands', ``bool``, or the real type of a complex operand.
     family : str
-        Header below ``fklarray/functors/`` that has the functor.
+        Header below ``fklarray/functors/`` that has the functor. Those of the family
+        ``"special"`` are not functions of the standard.
     max_ulp : float
         Bound of the error for real floating-point operands, in units in the last place of the
         correctly rounded result. 0 means: the same bits as NumPy. For `logaddexp`, whose result
@@ -154,6 +155,18 @@ _ROWS = (
     Op("trunc",             1, "real numeric",           "same",  "rounding",        0,  0, "Nearest integer towards zero."),
     # x1 is of type bool and x2, x3 have the result's type; casts are rows named after their target.
     Op("where",             3, "any",                    "same",  "selection",       0,  0, "Elements of x1 where the condition holds, of x2 elsewhere."),
+    # Beyond the standard: functions of `fklarray.special`, named as in SciPy.
+    Op("entr",              1, "real floating-point",    "same",  "special",         6,  0, "-x * log(x), 0 at 0 and negative infinity below."),
+    Op("erf",               1, "real floating-point",    "same",  "special",         4,  0, "Error function."),
+    Op("erfc",              1, "real floating-point",    "same",  "special",         4,  0, "1 - erf(x), precise where that is small."),
+    Op("expit",             1, "real floating-point",    "same",  "special",         6,  0, "Logistic sigmoid, 1 / (1 + exp(-x))."),
+    Op("gammaln",           1, "real floating-point",    "same",  "special",         6,  0, "Logarithm of the absolute value of the gamma function."),
+    Op("log_ndtr",          1, "real floating-point",    "same",  "special",         6,  0, "Logarithm of `ndtr`, precise in both tails."),
+    Op("logit",             1, "real floating-point",    "same",  "special",         4,  0, "log(x / (1 - x)), the inverse of `expit`."),
+    Op("ndtr",              1, "real floating-point",    "same",  "special",         4,  0, "Probability that a standard normal variable is below x."),
+    Op("rel_entr",          2, "real floating-point",    "same",  "special",         6,  0, "x1 * log(x1 / x2), 0 where x1 is 0, infinity outside of probabilities."),
+    Op("xlog1py",           2, "real floating-point",    "same",  "special",         6,  0, "x1 * log1p(x2), 0 where x1 is 0 and x2 is not NaN."),
+    Op("xlogy",             2, "real floating-point",    "same",  "special",         6,  0, "x1 * log(x2), 0 where x1 is 0 and x2 is not NaN."),
 )
 # fmt: on
 
