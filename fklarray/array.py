@@ -337,8 +337,12 @@ class Array(Methods):
         return str(self._numpy())
 
     def __format__(self, spec: str) -> str:
-        """Format the only element of an array without dimensions, or the text of others."""
-        return format(self.item(), spec) if self.ndim == 0 else format(str(self), spec)
+        """Format the only element of an array without dimensions; others have no format."""
+        if self.ndim == 0:
+            return format(self.item(), spec)
+        if spec:
+            raise TypeError(f"format {spec!r} is for one number, not for shape {self._shape}")
+        return str(self)
 
 
 Recorded.array = Array
