@@ -51,11 +51,9 @@ def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> A
         If `x` does not hold integers.
     """
     values = array_operand("bincount", x)
-    if weights is None:
-        return on_numpy(lambda a: np.bincount(a, minlength=minlength), values)
-    return on_numpy(
-        lambda a, b: np.bincount(a, b, minlength), values, array_operand("bincount", weights)
-    )
+    counted = [values] if weights is None else [values, array_operand("bincount", weights)]
+    counts: Array = on_numpy(np.bincount, *counted, minlength=minlength)
+    return counts
 
 
 def logspace(

@@ -11,6 +11,8 @@ import numpy as np
 from fklarray import views
 from fklarray.array import Array
 from fklarray.creation import full
+from fklarray.data_type_functions import astype
+from fklarray.delegation import on_numpy
 from fklarray.dtype_rows import DType
 from fklarray.evaluation import evaluate_into
 from fklarray.interchange import empty_state
@@ -223,9 +225,9 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
         counts = array_operand("repeat", repeats)
         if counts.dtype.kind not in "iu":
             raise TypeError(f"repeat needs integer repeats, not {counts.dtype}")
-        from fklarray.delegation import on_numpy
-
-        return on_numpy(lambda a, b: np.repeat(a, b.astype(np.intp), along), x, counts)
+        counts = astype(counts, np.intp, copy=False)
+        repeated: Array = on_numpy(np.repeat, x, counts, axis=along)
+        return repeated
     count = operator.index(repeats)
     if count < 0:
         raise ValueError(f"repeat cannot repeat elements {count} times")
@@ -300,9 +302,8 @@ def pad(
     """
     x = array_operand("pad", array)
     if mode != "constant":
-        from fklarray.delegation import on_numpy
-
-        return on_numpy(lambda values: np.pad(values, pad_width, mode, **keywords), x)  # type: ignore[call-overload]
+        padded: Array = on_numpy(np.pad, x, pad_width=pad_width, mode=mode, **keywords)
+        return padded
     if keywords:
         raise ValueError(f"pad in mode 'constant' does not take {', '.join(keywords)}")
     widths: Any = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2))

@@ -10,9 +10,9 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from fklarray import views
 from fklarray.array import Array
-from fklarray.evaluation import evaluate
-from fklarray.record import record_deferred
+from fklarray.record import in_order, record_deferred
 from fklarray.recording import scalar_state
+from fklarray.reductions import array_operand
 from fklarray_codegen import layout
 
 __all__ = [
@@ -47,6 +47,7 @@ def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
     ValueError
         If the array does not broadcast to exactly this shape.
     """
+    x = array_operand("broadcast_to", x)
     shape = tuple(operator.index(extent) for extent in shape)
     if min(shape, default=0) < 0 or layout.broadcast_shapes(x.shape, shape) != shape:
         raise ValueError(f"shape {x.shape} cannot be broadcast to {shape}")
@@ -61,8 +62,9 @@ def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     ValueError
         If their shapes do not fit.
     """
-    shape = broadcast_shapes(*[array.shape for array in arrays])
-    return tuple(Array(shape, array._state) for array in arrays)
+    operands = [array_operand("broadcast_arrays", array) for array in arrays]
+    shape = broadcast_shapes(*[array.shape for array in operands])
+    return tuple(Array(shape, array._state) for array in operands)
 
 
 def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
@@ -80,6 +82,7 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
     ValueError
         If `axes` is not one.
     """
+    x = array_operand("permute_dims", x)
     order = normalize_axis_tuple(axes, x.ndim)
     if len(order) != x.ndim:
         raise ValueError(f"axes {tuple(axes)} are not a permutation of {x.ndim} axes")
@@ -97,6 +100,7 @@ def moveaxis(x: Array, source: int | Sequence[int], destination: int | Sequence[
     ValueError
         If axes repeat, or there are not as many sources as destinations.
     """
+    x = array_operand("moveaxis", x)
     froms = normalize_axis_tuple(source, x.ndim)
     tos = normalize_axis_tuple(destination, x.ndim)
     if len(froms) != len(tos):
@@ -124,6 +128,7 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     ValueError
         If axes repeat.
     """
+    x = array_operand("expand_dims", x)
     count = len(axis) if isinstance(axis, Sequence) else 1
     axes = sorted(normalize_axis_tuple(axis, x.ndim + count))
     shape = list(x.shape)
@@ -142,6 +147,7 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     ValueError
         If a dimension has more or fewer elements than one.
     """
+    x = array_operand("squeeze", x)
     axes = normalize_axis_tuple(axis, x.ndim)
     if any(x.shape[one] != 1 for one in axes):
         raise ValueError(f"cannot squeeze axes {axes} of an array of shape {x.shape}")
@@ -157,6 +163,7 @@ def flip(x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     """
+    x = array_operand("flip", x)
     axes = range(x.ndim) if axis is None else normalize_axis_tuple(axis, x.ndim)
     return Array(x.shape, views.flip(x._state, x.shape, axes))
 
@@ -179,6 +186,7 @@ def reshape(x: Array, /, shape: int | tuple[int, ...], *, copy: bool | None = No
     ValueError
         If the number of elements differs, or `copy` is False and a copy is needed.
     """
+    x = array_operand("reshape", x)
     extents = shape if isinstance(shape, Sequence) else (shape,)
     target = _inferred(x.shape, tuple(map(operator.index, extents)))
     if x.size == 0:
@@ -187,17 +195,11 @@ def reshape(x: Array, /, shape: int | tuple[int, ...], *, copy: bool | None = No
     if state is None:
         if copy is False:
             raise ValueError(f"reshaping {x.shape} to {target} needs a copy")
-        state = views.reshape(_in_order(x)._state, x.shape, target)
+        row = x._state[0].dtype
+        ordered = record_deferred(in_order(x.shape), [x], row, x.shape, fused=True)
+        state = views.reshape(ordered._state, x.shape, target)
         assert state is not None
     return Array(target, state)
-
-
-def _in_order(x: Array) -> Array:
-    """Return the elements in memory of their own in C order, computed when they are needed."""
-    shape = x.shape
-    return record_deferred(
-        lambda state: evaluate(*state, shape)[0], [x], x._state[0].dtype, shape, fused=True
-    )
 
 
 def _inferred(shape: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:

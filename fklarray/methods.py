@@ -214,9 +214,13 @@ class Methods(Operators):
         """Round to a number of decimals, as `numpy.ndarray.round` does."""
         if operator.index(decimals) == 0:
             return self._call("round")
+        import fklarray
+
         scale = 10.0 ** abs(decimals)
-        result: Any = (self * scale if decimals > 0 else self / scale)._call("round")
-        return result / scale if decimals > 0 else result * scale  # type: ignore[no-any-return]
+        scaled, back = fklarray.multiply, fklarray.divide
+        if decimals < 0:
+            scaled, back = back, scaled
+        return back(scaled(self, scale)._call("round"), scale)  # type: ignore[arg-type]
 
     def conj(self) -> Array:
         """Return the complex conjugate; see `fklarray.conj`."""

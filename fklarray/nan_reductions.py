@@ -9,7 +9,17 @@ import numpy as np
 
 from fklarray.array import Array
 from fklarray.dtype_rows import DTYPES, DtypeLike
-from fklarray.elementwise import divide, isnan, logical_not, sqrt, square, subtract
+from fklarray.elementwise import (
+    conj,
+    divide,
+    greater,
+    isnan,
+    logical_not,
+    multiply,
+    sqrt,
+    square,
+    subtract,
+)
 from fklarray.elementwise import real as real_part
 from fklarray.reductions import (
     Axes,
@@ -136,14 +146,14 @@ def nanvar(
     ValueError
         If an axis is given twice, or both `correction` and `ddof` are given.
     """
-    from fklarray.elementwise import conj
-
     x = in_dtype(array_operand("nanvar", x), dtype)
     centred = subtract(x, nanmean(x, axis=axis, keepdims=True))
-    squares = real_part(centred * conj(centred)) if x.dtype.kind == "c" else square(centred)
-    divisor = _count(x, axis, keepdims) - one_correction("nanvar", correction, ddof)
+    squares = (
+        real_part(multiply(centred, conj(centred))) if x.dtype.kind == "c" else square(centred)
+    )
+    divisor = subtract(_count(x, axis, keepdims), one_correction("nanvar", correction, ddof))
     total = nansum(squares, axis=axis, keepdims=keepdims)
-    result = divide(total, where(divisor > 0, divisor, np.nan))
+    result = divide(total, where(greater(divisor, 0), divisor, np.nan))
     return _as(result, squares)
 
 
@@ -172,7 +182,7 @@ def _extreme(name: str, x: Array, axis: Axes, keepdims: builtins.bool) -> Array:
             f"{name} over axes {axes} of shape {x.shape} has no elements to choose from"
         )
     # These ignore NaN unless there is nothing else.
-    choose = np.fmax if name == "nanmax" else np.fmin
+    choose: Any = np.fmax if name == "nanmax" else np.fmin
     return deferred_on_numpy(
         lambda values: choose.reduce(values, axis=axes, keepdims=keepdims),
         [x],

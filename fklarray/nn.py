@@ -9,7 +9,7 @@ import numpy as np
 from fklarray.array import Array
 from fklarray.data_type_functions import astype
 from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES
-from fklarray.elementwise import exp, isfinite, log
+from fklarray.elementwise import add, divide, exp, isfinite, log, subtract
 from fklarray.reductions import Axes, array_operand, empty_extent, normal_axes
 from fklarray.searching import where
 from fklarray.statistical import max, sum
@@ -56,8 +56,9 @@ def softmax(x: Array, /, *, axis: Axes = -1) -> Array:
     if not wide.size:
         normal_axes(axis, wide.ndim)
         return astype(wide, dtype)
-    exponential = exp(wide - max(wide, axis=axis, keepdims=True))
-    return astype(exponential / sum(exponential, axis=axis, keepdims=True), dtype, copy=False)
+    exponential = exp(subtract(wide, max(wide, axis=axis, keepdims=True)))
+    total = sum(exponential, axis=axis, keepdims=True)
+    return astype(divide(exponential, total), dtype, copy=False)
 
 
 def log_softmax(x: Array, /, *, axis: Axes = -1) -> Array:
@@ -66,8 +67,9 @@ def log_softmax(x: Array, /, *, axis: Axes = -1) -> Array:
     if not wide.size:
         normal_axes(axis, wide.ndim)
         return astype(wide, dtype)
-    shifted = wide - max(wide, axis=axis, keepdims=True)
-    return astype(shifted - log(sum(exp(shifted), axis=axis, keepdims=True)), dtype, copy=False)
+    shifted = subtract(wide, max(wide, axis=axis, keepdims=True))
+    total = log(sum(exp(shifted), axis=axis, keepdims=True))
+    return astype(subtract(shifted, total), dtype, copy=False)
 
 
 def logsumexp(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
@@ -98,9 +100,9 @@ def logsumexp(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False
     if empty_extent(wide.shape, normal_axes(axis, wide.ndim)):
         return astype(log(sum(wide, axis=axis, keepdims=keepdims)), dtype, copy=False)
     greatest = _greatest(wide, axis)
-    total = log(sum(exp(wide - greatest), axis=axis, keepdims=keepdims))
+    total = log(sum(exp(subtract(wide, greatest)), axis=axis, keepdims=keepdims))
     shift = greatest if keepdims else _greatest(wide, axis, keepdims=False)
-    return astype(total + shift, dtype, copy=False)
+    return astype(add(total, shift), dtype, copy=False)
 
 
 def _greatest(x: Array, axis: Axes, *, keepdims: builtins.bool = True) -> Array:

@@ -38,6 +38,7 @@ __all__ = [
     "Operand",
     "Recorded",
     "compute_together",
+    "in_order",
     "record",
     "record_deferred",
     "record_where",
@@ -96,7 +97,7 @@ class Recorded:
         if node.operations == 0:
             return pending
         shape = self._shape
-        state = deferred_state(lambda one: evaluate(*one, shape)[0], (pending,), node.dtype, shape)
+        state = deferred_state(in_order(shape), (pending,), node.dtype, shape)
         # An assignment in another thread meanwhile wins.
         if self._state is pending:
             self._state = state
@@ -165,6 +166,16 @@ def within_limits(recorded: Callable[[], Array], operands: Sequence[Array | Numb
         compute_together([operand for operand in operands if isinstance(operand, Recorded)])
         result = recorded()
     return result
+
+
+def in_order(shape: tuple[int, ...]) -> Callable[[State], State]:
+    """Return what computes an expression into memory of its own, in C order."""
+
+    def compute(state: State) -> State:
+        (computed,) = evaluate(*state, shape)
+        return computed
+
+    return compute
 
 
 def record_deferred(

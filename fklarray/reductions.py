@@ -20,6 +20,7 @@ from fklarray.recording import State, cast_state, is_stream, stream_of
 
 __all__ = [
     "Axes",
+    "Function",
     "array_operand",
     "deferred_on_numpy",
     "empty_extent",
@@ -31,6 +32,8 @@ __all__ = [
 ]
 
 Axes: TypeAlias = int | Sequence[int] | None
+# A function of NumPy of one array or of two.
+Function: TypeAlias = Callable[[Any], Any] | Callable[[Any, Any], Any]
 _Values = np.ndarray[Any, Any]
 
 
@@ -90,7 +93,7 @@ def reduced_shape(shape: tuple[int, ...], axes: Sequence[int], keepdims: bool) -
 
 
 def deferred_on_numpy(
-    function: Callable[..., Any], operands: Sequence[Array], dtype: DType, shape: tuple[int, ...]
+    function: Function, operands: Sequence[Array], dtype: DType, shape: tuple[int, ...]
 ) -> Array:
     """Record a function of NumPy whose result's shape and data type are known.
 
@@ -104,10 +107,11 @@ def deferred_on_numpy(
         Of its result.
     """
     shapes = [operand.shape for operand in operands]
+    call: Callable[..., Any] = function
 
     def compute(*states: State) -> State:
         with np.errstate(all="ignore"):
-            values = function(*map(_values, states, shapes))
+            values = call(*map(_values, states, shapes))
         count("reference_evaluations")
         result = np.asarray(values)
         assert result.shape == shape, (function, result.shape, shape)
@@ -124,7 +128,7 @@ def _values(state: State, shape: tuple[int, ...]) -> _Values:
     return values
 
 
-def wide(function: Callable[..., Any], row: DType) -> Callable[..., Any]:
+def wide(function: Callable[[Any], Any], row: DType) -> Callable[[Any], Any]:
     """Return the function computing in float32 for 16-bit floats, rounded once at the end."""
     if row.kind != "real" or row.bits != 16:
         return function

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -168,7 +167,7 @@ def _moment(
 ) -> Array:
     axes = normal_axes(axis, x.ndim)
     reduce = getattr(np, name)
-    function: Callable[..., Any] = wide(
+    function = wide(
         lambda values: reduce(values, axis=axes, keepdims=keepdims, **keywords),
         x._state[0].dtype,
     )
