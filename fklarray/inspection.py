@@ -98,6 +98,12 @@ def explain(*arrays: Array) -> Explanation:
     ]
     if all(is_stream(one) for one in states):
         reasons.append("nothing is pending: the values are in memory (strided ones are copied)")
+    waiting = sum(leaf.deferred for leaf in state[1])
+    if waiting:
+        reasons.append(
+            f"{_count(waiting, 'array')} of them (of reductions, joins, gathers or matrix products, "
+            "which are not fused) are computed first"
+        )
     shapes_of_streams = sorted(set(program.inner))
     reasons.append(f"strides within a row: {', '.join(shapes_of_streams)}")
     return Explanation(program.graph, program.signature, program.source(), tuple(reasons))

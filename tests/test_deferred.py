@@ -241,6 +241,7 @@ def test_in_place_after_a_join_does_not_reach_its_parts(x: xp.Array, values: np.
 def test_explain_takes_what_is_deferred(x: xp.Array) -> None:
     explanation = xp.explain((x - xp.mean(x)) / xp.std(x))
     assert "subtract" in explanation.graph
+    assert any("2 arrays of them" in reason for reason in explanation.reasons)
 
 
 @pytest.mark.parametrize(
