@@ -101,7 +101,7 @@ def explain(*arrays: Array) -> Explanation:
     waiting = sum(leaf.deferred for leaf in state[1])
     if waiting:
         reasons.append(
-            f"{_count(waiting, 'array')} of them (of reductions, joins, gathers or matrix products, "
+            f"{_count(waiting, 'array')} of them (of reductions, joins, gathers, matrix products, "
             "which are not fused) are computed first"
         )
     shapes_of_streams = sorted(set(program.inner))
