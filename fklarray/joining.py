@@ -306,11 +306,12 @@ def pad(
         return padded
     if keywords:
         raise ValueError(f"pad in mode 'constant' does not take {', '.join(keywords)}")
-    widths: Any = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2))
-    if widths.size and widths.dtype.kind not in "iu":
+    given: Any = np.asarray(pad_width)
+    if given.size and given.dtype.kind not in "iu":
         raise TypeError(f"pad needs integer widths, not {pad_width!r}")
-    if (widths < 0).any():
+    if (given < 0).any():
         raise ValueError(f"pad cannot pad by negative widths: {pad_width!r}")
+    widths: Any = np.broadcast_to(given, (x.ndim, 2))
     values: Any = np.broadcast_to(np.asarray(constant_values), (x.ndim, 2))
     for axis, (extents, edges) in enumerate(zip(widths.tolist(), values, strict=True)):
         parts = [x]
