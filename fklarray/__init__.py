@@ -21,8 +21,9 @@ from fklarray.nan_reductions import *
 from fklarray.nn import logsumexp as logsumexp
 from fklarray.searching import *
 from fklarray.searching_reductions import *
+from fklarray.set_functions import *
+from fklarray.sorting import *
 from fklarray.statistical import *
-from fklarray.unavailable import *
 from fklarray.utility import *
 
 __version__ = "0.1.0"

@@ -13,7 +13,7 @@ from fklarray.evaluation import count
 from fklarray.interchange import copy_of, state_of_numpy
 from fklarray.recording import State
 
-__all__ = ["on_numpy", "state_of_result"]
+__all__ = ["on_numpy", "ordered", "state_of_result"]
 
 # A smaller result is copied sooner than it is taken over.
 _WORTH_SHARING = 1 << 16
@@ -56,8 +56,9 @@ def _read_only(array: Array) -> np.ndarray[Any, Any]:
 
 def _wrapped(result: Any) -> Any:
     if isinstance(result, tuple):
-        parts = tuple(map(_wrapped, cast("tuple[Any, ...]", result)))
-        return getattr(cast("Any", result), "_make", tuple)(parts)
+        found = cast("Any", result)
+        parts = tuple(map(_wrapped, found))
+        return found._make(parts) if hasattr(found, "_make") else parts
     values = np.asarray(result)
     return Array(values.shape, state_of_result(values, dtype_row(values.dtype)))
 
@@ -80,3 +81,8 @@ def state_of_result(values: np.ndarray[Any, Any], dtype: DType) -> State:
     ):
         return state_of_numpy(values, copy=False)
     return copy_of(values, dtype, values.shape)
+
+
+def ordered(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return values whose order NumPy knows: that of bfloat16 leaves NaN anywhere."""
+    return values.astype(np.float32) if values.dtype.kind == "V" else values

@@ -11,20 +11,15 @@ import numpy as np
 from fklarray.array import Array
 from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, DType
 from fklarray.elementwise import conj, logical_and, multiply
-from fklarray.manipulation import broadcast_shapes, moveaxis
-from fklarray.recording import cast_state, common_dtype
+from fklarray.manipulation import broadcast_shapes
+from fklarray.pairs import promoted_pair, vectors_last
+from fklarray.recording import cast_state
 from fklarray.reductions import array_operand, deferred_on_numpy, normal_axes
 from fklarray.statistical import sum
 
 __all__ = ["bmm", "matmul", "matrix_transpose", "tensordot", "vecdot"]
 
 _Values = np.ndarray[Any, Any]
-
-
-def _operands(function: str, x1: Any, x2: Any) -> tuple[Array, Array, DType]:
-    """Return the operands as arrays, and the data type that they promote to."""
-    pair = array_operand(function, x1), array_operand(function, x2)
-    return *pair, common_dtype([x._state[0].dtype for x in pair])
 
 
 def _product(
@@ -73,7 +68,7 @@ def matmul(x1: Array, x2: Array, /) -> Array:
     for position, scalar in enumerate((x1, x2), 1):
         if isinstance(scalar, (int, float, complex)):
             raise ValueError(f"matmul needs arrays with dimensions; operand {position} is {scalar}")
-    first, second, dtype = _operands("matmul", x1, x2)
+    first, second, dtype = promoted_pair("matmul", x1, x2)
     shape = _matmul_shape(first.shape, second.shape)
     return _product(np.matmul, first, second, dtype, shape)
 
@@ -102,7 +97,7 @@ def bmm(x1: Array, x2: Array, /) -> Array:
     TypeError
         If an operand is not an array.
     """
-    first, second, _ = _operands("bmm", x1, x2)
+    first, second, _ = promoted_pair("bmm", x1, x2)
     shapes = first.shape, second.shape
     if [len(shape) for shape in shapes] != [3, 3] or shapes[0][::2] != shapes[1][:2]:
         raise ValueError(f"bmm needs shapes (B, M, K) and (B, K, N), not {shapes[0]} @ {shapes[1]}")
@@ -155,7 +150,7 @@ def tensordot(
     -----
     Array API standard 2025.12, "Linear Algebra Functions", ``tensordot``.
     """
-    first, second, dtype = _operands("tensordot", x1, x2)
+    first, second, dtype = promoted_pair("tensordot", x1, x2)
     if not isinstance(axes, Sequence):
         number = operator.index(axes)
         if number < 0:
@@ -197,7 +192,7 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     -----
     Array API standard 2025.12, "Linear Algebra Functions", ``vecdot``.
     """
-    first, second, dtype = _operands("vecdot", x1, x2)
+    first, second, dtype = promoted_pair("vecdot", x1, x2)
     first, second = vectors_last("vecdot", first, second, axis)
     # As everywhere, 16-bit floats are computed in float32 and rounded once.
     inside = dtype if dtype.is_standard else DTYPES["float32"]
@@ -207,21 +202,3 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     products = (logical_and if dtype.kind == "bool" else multiply)(first, second)
     total = sum(products, axis=-1, dtype=NUMPY_DTYPES[inside])
     return Array(total.shape, cast_state(total._state, dtype))
-
-
-def vectors_last(function: str, x1: Array, x2: Array, axis: int) -> tuple[Array, Array]:
-    """Move the axis of vectors to the end of both arrays.
-
-    Raises
-    ------
-    ValueError
-        If the extents along the axis differ.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
-    """
-    moved = [moveaxis(x, normal_axes(axis, x.ndim)[0], -1) for x in (x1, x2)]
-    if moved[0].shape[-1] != moved[1].shape[-1]:
-        raise ValueError(
-            f"{function} needs one extent along axis {axis}; got shapes {x1.shape} and {x2.shape}"
-        )
-    return moved[0], moved[1]
