@@ -166,7 +166,7 @@ def roll(
         flat = reshape(x, (-1,))
         shifts = [shift] if not isinstance(shift, Sequence) else list(shift)
         return reshape(_rolled(flat, sum(map(operator.index, shifts)), 0), x.shape)
-    axes = [axis] if not isinstance(axis, Sequence) else list(axis)
+    axes = [normal_axes(one, x.ndim)[0] for one in (axis if isinstance(axis, Sequence) else [axis])]
     shifts = [shift] * len(axes) if not isinstance(shift, Sequence) else list(shift)
     if len(shifts) == 1:
         shifts *= len(axes)
@@ -175,7 +175,7 @@ def roll(
     if len(shifts) != len(axes):
         raise ValueError(f"roll got {len(shifts)} shifts {shift} for {len(axes)} axes {axis}")
     for one, along in zip(shifts, axes, strict=True):
-        x = _rolled(x, operator.index(one), normal_axes(along, x.ndim)[0])
+        x = _rolled(x, operator.index(one), along)
     return x
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from fklarray.array import Array
-from fklarray.dtype_rows import DTYPES, DtypeLike
+from fklarray.creation import full
+from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, DtypeLike
 from fklarray.elementwise import (
     conj,
     divide,
@@ -79,15 +80,32 @@ def nancumsum(x: Array, /, *, axis: int | None = None, dtype: DtypeLike | None =
     return cumulative_sum(values, axis=axis, dtype=dtype)
 
 
+def _wide(x: Array) -> Array:
+    """Return an operand in the data type that its means are computed in."""
+    from fklarray.data_type_functions import astype
+
+    if _floating(x) and x._state[0].dtype.bits > 16:
+        return x
+    return astype(x, np.float32 if _floating(x) else np.float64)
+
+
+def _rounded(result: Array, x: Array) -> Array:
+    """Return a result in the data type that a mean, or a spread if it is real, of `x` has."""
+    from fklarray.data_type_functions import astype
+
+    if not _floating(x):
+        return result
+    is_spread = x.dtype.kind == "c" and result.dtype.kind != "c"
+    return astype(result, x.dtype.type(0).real.dtype if is_spread else x.dtype, copy=False)
+
+
 def _count(x: Array, axis: Axes, keepdims: builtins.bool) -> Array:
     return sum(logical_not(isnan(x)), axis=axis, dtype=np.float64, keepdims=keepdims)
 
 
-def _as(result: Array, x: Array) -> Array:
-    """Return a result in the data type that a mean of `x` has."""
-    from fklarray.data_type_functions import astype
-
-    return astype(result, x.dtype, copy=False) if _floating(x) else result
+def _mean(x: Array, axis: Axes, keepdims: builtins.bool) -> Array:
+    total = nansum(x, axis=axis, keepdims=keepdims)
+    return _rounded(divide(total, _count(x, axis, keepdims)), x)
 
 
 def nanmean(
@@ -103,8 +121,17 @@ def nanmean(
     Parameters and errors as in `mean`.
     """
     x = in_dtype(array_operand("nanmean", x), dtype)
-    total = nansum(x, axis=axis, keepdims=keepdims)
-    return _as(divide(total, _count(x, axis, keepdims)), x)
+    return _rounded(_mean(_wide(x), axis, keepdims), x)
+
+
+def _variance(x: Array, axis: Axes, correction: float, keepdims: builtins.bool) -> Array:
+    centred = subtract(x, _mean(x, axis, True))
+    squares = (
+        real_part(multiply(centred, conj(centred))) if x.dtype.kind == "c" else square(centred)
+    )
+    divisor = subtract(_count(x, axis, keepdims), correction)
+    total = nansum(squares, axis=axis, keepdims=keepdims)
+    return _rounded(divide(total, where(greater(divisor, 0), divisor, np.nan)), squares)
 
 
 def nanvar(
@@ -147,14 +174,8 @@ def nanvar(
         If an axis is given twice, or both `correction` and `ddof` are given.
     """
     x = in_dtype(array_operand("nanvar", x), dtype)
-    centred = subtract(x, nanmean(x, axis=axis, keepdims=True))
-    squares = (
-        real_part(multiply(centred, conj(centred))) if x.dtype.kind == "c" else square(centred)
-    )
-    divisor = subtract(_count(x, axis, keepdims), one_correction("nanvar", correction, ddof))
-    total = nansum(squares, axis=axis, keepdims=keepdims)
-    result = divide(total, where(greater(divisor, 0), divisor, np.nan))
-    return _as(result, squares)
+    correction = one_correction("nanvar", correction, ddof)
+    return _rounded(_variance(_wide(x), axis, correction, keepdims), x)
 
 
 def nanstd(
@@ -168,10 +189,9 @@ def nanstd(
     ddof: float | None = None,
 ) -> Array:
     """Return the standard deviation of the elements that are not NaN: the root of `nanvar`."""
-    variance = nanvar(
-        x, axis=axis, correction=correction, keepdims=keepdims, dtype=dtype, ddof=ddof
-    )
-    return sqrt(variance)
+    x = in_dtype(array_operand("nanstd", x), dtype)
+    correction = one_correction("nanstd", correction, ddof)
+    return _rounded(sqrt(_variance(_wide(x), axis, correction, keepdims)), x)
 
 
 def _extreme(name: str, x: Array, axis: Axes, keepdims: builtins.bool) -> Array:
@@ -228,13 +248,12 @@ def median(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -
     x = array_operand("median", x)
     row = x._state[0].dtype
     axes = normal_axes(axis, x.ndim)
+    result = row if _floating(x) else DTYPES["float64"]
+    shape = reduced_shape(x.shape, axes, keepdims)
+    if not x.size:
+        return full(shape, np.nan, dtype=NUMPY_DTYPES[result])
 
     def middle(values: np.ndarray[Any, Any]) -> Any:
         return np.median(values, axis=axes, keepdims=keepdims)
 
-    return deferred_on_numpy(
-        wide(middle, row),
-        [x],
-        row if _floating(x) else DTYPES["float64"],
-        reduced_shape(x.shape, axes, keepdims),
-    )
+    return deferred_on_numpy(wide(middle, row), [x], result, shape)

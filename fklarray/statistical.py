@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import math
 from typing import Any
 
 import numpy as np
 
 from fklarray.array import Array
+from fklarray.creation import full
 from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, DType, DtypeLike, dtype_row
 from fklarray.reductions import (
     Axes,
@@ -163,15 +165,20 @@ def min(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> A
 
 
 def _moment(
-    name: str, x: Array, axis: Axes, keepdims: builtins.bool, result: DType, **keywords: float
+    name: str, x: Array, axis: Axes, keepdims: builtins.bool, result: DType, **correction: float
 ) -> Array:
     axes = normal_axes(axis, x.ndim)
+    shape = reduced_shape(x.shape, axes, keepdims)
+    count = math.prod(x.shape[axis] for axis in axes)
+    if count <= builtins.max([0.0, *correction.values()]):
+        # NumPy warns, and has an infinity for a divisor of 0.
+        return full(shape, math.nan, dtype=NUMPY_DTYPES[result])
     reduce = getattr(np, name)
     function = wide(
-        lambda values: reduce(values, axis=axes, keepdims=keepdims, **keywords),
+        lambda values: reduce(values, axis=axes, keepdims=keepdims, **correction),
         x._state[0].dtype,
     )
-    return deferred_on_numpy(function, [x], result, reduced_shape(x.shape, axes, keepdims))
+    return deferred_on_numpy(function, [x], result, shape)
 
 
 def mean(
