@@ -109,10 +109,7 @@ class Array(Methods):
     def __getitem__(self, key: Any, /) -> Array:
         """Select elements ("Indexing" in the standard); always a copy, never an alias."""
         found = indexing.basic_view(self._state, self._shape, key)
-        if found is not None:
-            return Array(*found)
-        array = self._numpy()[indexing.numpy_key(key)]
-        return Array(array.shape, copy_of(array, self._state[0].dtype, array.shape))
+        return indexing.select(self, key) if found is None else Array(*found)
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
         """Assign to elements; what was recorded before keeps seeing the old values."""
@@ -128,8 +125,12 @@ class Array(Methods):
         """Iterate over the first dimension."""
         if not self._shape:
             raise TypeError("iteration over an array without dimensions")
+        return self._rows()
+
+    def _rows(self) -> Iterator[Array]:
+        # What only asks whether it could iterate computes nothing.
         whole = Array(self._shape, self._materialize())
-        return (whole[index] for index in range(self._shape[0]))
+        yield from (whole[index] for index in range(self._shape[0]))
 
     # Conversions
 

@@ -12,14 +12,14 @@ import numpy as np
 from fklarray import views
 from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, DType
 from fklarray.evaluation import count, evaluate, evaluate_into
-from fklarray.interchange import copy_of, is_private
+from fklarray.interchange import copy_of, is_private, numpy_view
 from fklarray.record import Recorded, record_where
-from fklarray.recording import State, scalar_state, stream_of
+from fklarray.recording import State, is_stream, scalar_state, stream_of
 
 if TYPE_CHECKING:
     from fklarray.array import Array
 
-__all__ = ["assign", "basic_view", "numpy_key"]
+__all__ = ["assign", "basic_view", "select"]
 
 _Item = int | slice | None
 
@@ -131,19 +131,19 @@ def basic_view(
     return tuple(result), state
 
 
-def numpy_key(key: Any) -> Any:
+def _numpy_key(key: Any) -> Any:
     """Return a key in which arrays of this library are NumPy arrays."""
     if isinstance(key, tuple):
-        return tuple(map(numpy_key, key))  # pyright: ignore[reportUnknownArgumentType]
+        return tuple(map(_numpy_key, key))  # pyright: ignore[reportUnknownArgumentType]
     return np.asarray(key) if hasattr(key, "__array_namespace__") else key
 
 
 def assign(array: Array, key: Any, value: Any) -> None:
     """Assign to the elements that a key selects.
 
-    A whole array and a mask with one value are recorded. Anything else writes through the
-    selection at once, in one kernel that also computes the value, into memory that nothing else
-    refers to: a copy is made first where something does.
+    A whole array and a mask with one value are recorded, and so are masks and indices of a pending
+    array. Anything else writes through the selection at once, in one kernel that also computes the
+    value, into memory that nothing else refers to: a copy is made first where something does.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def assign(array: Array, key: Any, value: Any) -> None:
         return
     target_shape = _selected_shape(key, shape)
     if target_shape is None:
-        _assign_on_numpy(array, key, value)
+        _assign_chosen(array, key, source)
         return
     state_value = _fit(source._state, source.shape, target_shape)
     if target_shape == shape and _selects_all(key, shape):
@@ -194,10 +194,75 @@ def _is_seen_outside(state: State) -> bool:
     return memory.shared or memory.readonly or memory.imported
 
 
-def _assign_on_numpy(array: Array, key: Any, value: Any) -> None:
-    values = np.array(array._numpy())
-    values[numpy_key(key)] = numpy_key(value)
-    array._state = copy_of(values, array._state[0].dtype, array.shape)
+def select(array: Array, key: Any) -> Array:
+    """Select elements by masks or arrays of indices.
+
+    The key's values are needed now, to know the result's shape and that indices are in bounds; an
+    array that is pending stays so.
+
+    Raises
+    ------
+    IndexError
+        If the key does not fit the array.
+    """
+    from fklarray.reductions import deferred_on_numpy
+
+    dtype = array._state[0].dtype
+    if is_stream(array._state):
+        values = array._numpy()[_numpy_key(key)]
+        return Recorded.array(values.shape, copy_of(values, dtype, values.shape))
+    known = _frozen_key(key)
+    shape = _chosen_shape(known, array.shape)
+    return deferred_on_numpy(lambda values: values[known], [array], dtype, shape)
+
+
+def _frozen_key(key: Any) -> Any:
+    """Return a key of NumPy's that nobody else can change."""
+    if isinstance(key, tuple):
+        return tuple(map(_frozen_key, key))  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(key, (list, np.ndarray)):
+        return np.array(key)
+    return _numpy_key(key)
+
+
+def _chosen_shape(known: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    chosen: tuple[int, ...] = np.broadcast_to(np.False_, shape)[known].shape
+    return chosen
+
+
+def _assign_chosen(array: Array, key: Any, source: Array) -> None:
+    """Assign to elements selected by masks or arrays of indices.
+
+    A pending array stays so. One in memory is written now, in place where nobody else sees it.
+    """
+    from fklarray.reductions import deferred_on_numpy
+
+    if is_stream(array._state):
+        _write_chosen(array, _numpy_key(key), source._numpy())
+        return
+    known = _frozen_key(key)
+    target = _chosen_shape(known, array.shape)
+    fitting = Recorded.array(
+        source.shape[max(0, source.ndim - len(target)) :],
+        _fit(source._state, source.shape, target),
+    )
+
+    def assigned(values: np.ndarray[Any, Any], new: np.ndarray[Any, Any]) -> Any:
+        result = np.array(values)
+        result[known] = new
+        return result
+
+    result = deferred_on_numpy(assigned, [array, fitting], array._state[0].dtype, array.shape)
+    array._state = result._state
+
+
+def _write_chosen(array: Array, known: Any, values: np.ndarray[Any, Any]) -> None:
+    with _assigning:
+        state = array._materialize()
+        if not is_private(state) or _is_seen_outside(state):
+            (state,) = evaluate(*state, array.shape)
+        numpy_view(stream_of(state), state[0].dtype, array.shape)[known] = values
+        array._state = state
 
 
 def _value_of(value: Any, dtype: DType) -> Array:
