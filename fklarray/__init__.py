@@ -1,5 +1,7 @@
 """fklarray: deferred arrays of the array API standard that run as fused kernels."""
 
+from fklarray import fft as fft
+from fklarray import linalg as linalg
 from fklarray import special as special
 from fklarray.array import Array as Array
 from fklarray.array import materialize as materialize

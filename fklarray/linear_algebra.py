@@ -10,9 +10,9 @@ import numpy as np
 
 from fklarray.array import Array
 from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, DType
-from fklarray.elementwise import conj, logical_and, multiply
+from fklarray.elementwise import conj
 from fklarray.manipulation import broadcast_shapes
-from fklarray.pairs import promoted_pair, vectors_last
+from fklarray.pairs import product, promoted_pair, vectors_last
 from fklarray.recording import cast_state
 from fklarray.reductions import array_operand, deferred_on_numpy, normal_axes
 from fklarray.statistical import sum
@@ -199,6 +199,5 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     first, second = (Array(x.shape, cast_state(x._state, inside)) for x in (first, second))
     if dtype.kind == "complex":
         first = conj(first)
-    products = (logical_and if dtype.kind == "bool" else multiply)(first, second)
-    total = sum(products, axis=-1, dtype=NUMPY_DTYPES[inside])
+    total = sum(product(first, second), axis=-1, dtype=NUMPY_DTYPES[inside])
     return Array(total.shape, cast_state(total._state, dtype))

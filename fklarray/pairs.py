@@ -8,11 +8,12 @@ import numpy as np
 
 from fklarray.array import Array
 from fklarray.dtype_rows import DType
+from fklarray.elementwise import logical_and, multiply
 from fklarray.manipulation import moveaxis
 from fklarray.recording import common_dtype, scalar_state, weak_dtype
 from fklarray.reductions import array_operand, normal_axes
 
-__all__ = ["array_pair", "promoted_pair", "vectors_last"]
+__all__ = ["array_pair", "product", "promoted_pair", "vectors_last"]
 
 
 def promoted_pair(function: str, x1: object, x2: object) -> tuple[Array, Array, DType]:
@@ -50,6 +51,12 @@ def _is_scalar(value: object) -> bool:
 
 def _scalar(value: Any, other: Array) -> Array:
     return Array((), scalar_state(value, weak_dtype(other._state[0].dtype, value)))
+
+
+def product(x1: Array, x2: Array) -> Array:
+    """Return the elementwise product; of bool, whether both are true, as NumPy has it."""
+    both_bool = x1._state[0].dtype.kind == x2._state[0].dtype.kind == "bool"
+    return (logical_and if both_bool else multiply)(x1, x2)
 
 
 def vectors_last(function: str, x1: Array, x2: Array, axis: int) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from fklarray.recording import Leaf, State, Stream
 from fklarray_codegen.layout import reshape_strides
 
-__all__ = ["expand", "flip", "index", "permute", "reshape"]
+__all__ = ["diagonal", "expand", "flip", "index", "permute", "reshape"]
 
 # (address, strides of all dimensions, bytes of one element) to (address, strides).
 _Change = Callable[[int, tuple[int, ...], int], tuple[int, tuple[int, ...]]]
@@ -87,6 +87,19 @@ def index(state: State, ndim: int, items: Sequence[int | slice]) -> State:
             else:
                 address += item * stride * itemsize
         return address, tuple(moved)
+
+    return _on_streams(state, ndim, change)
+
+
+def diagonal(state: State, ndim: int, start: tuple[int, int], extent: int) -> State:
+    """Walk the last two dimensions at once, from a row and a column on."""
+
+    def change(
+        address: int, strides: tuple[int, ...], itemsize: int
+    ) -> tuple[int, tuple[int, ...]]:
+        *outer, down, across = strides
+        address += (start[0] * down + start[1] * across) * itemsize
+        return address, (*outer, down + across if extent > 1 else 0)
 
     return _on_streams(state, ndim, change)
 
