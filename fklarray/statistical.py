@@ -172,7 +172,8 @@ def _moment(
     count = math.prod(x.shape[axis] for axis in axes)
     if count <= builtins.max([0.0, *correction.values()]):
         # NumPy warns, and has an infinity for a divisor of 0.
-        return full(shape, math.nan, dtype=NUMPY_DTYPES[result])
+        nothing = complex(math.nan, math.nan) if result.kind == "complex" else math.nan
+        return full(shape, nothing, dtype=NUMPY_DTYPES[result])
     reduce = getattr(np, name)
     function = wide(
         lambda values: reduce(values, axis=axes, keepdims=keepdims, **correction),
