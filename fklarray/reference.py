@@ -142,6 +142,39 @@ def _pow(x1: Values, x2: Values) -> Values:
     return np.where(x2 < 0, inverse, np.pow(x1, np.maximum(x2, 0))).astype(x1.dtype)
 
 
+def _complex(real: Any, imag: Any, dtype: np.dtype[Any]) -> Values:
+    result: Any = np.empty(np.shape(real), dtype)
+    # By parts: a product with 1j would make NaN of infinities.
+    result.real, result.imag = real, imag
+    return np.asarray(result)
+
+
+def _expm1(x: Any) -> Values:
+    if x.dtype.kind != "c":
+        return np.asarray(np.expm1(x))
+    exponential: Any = np.exp(x)
+    half_sine: Any = np.sin(x.imag / 2)
+    precise: Any = np.expm1(x.real) * np.cos(x.imag) - 2 * half_sine * half_sine
+    real: Any = np.where(np.isfinite(precise), precise, exponential.real - 1)
+    return _complex(np.where(x == 0, 0, real), exponential.imag, x.dtype)
+
+
+def _tanh(x: Any) -> Values:
+    result: Any = np.tanh(x)
+    if x.dtype.kind != "c":
+        return np.asarray(result)
+    # As in kernels, the zero at infinity has the sign of the operand's imaginary part.
+    imag: Any = np.where(np.isinf(x.real), np.copysign(0, x.imag), result.imag)
+    return _complex(result.real, imag, x.dtype)
+
+
+def _tan(x: Any) -> Values:
+    if x.dtype.kind != "c":
+        return np.asarray(np.tan(x))
+    turned: Any = _tanh(_complex(-x.imag, x.real, x.dtype))
+    return _complex(turned.imag, -turned.real, x.dtype)
+
+
 def _sign(x: Values) -> Values:
     signs = np.sign(x)
     if x.dtype.kind != "c":
@@ -156,11 +189,14 @@ def _nextafter(x1: Values, x2: Values) -> Values:
 
 
 _SPECIAL: dict[str, Callable[..., Any]] = {
+    "expm1": _expm1,
     "floor_divide": _floor_divide,
     "nextafter": _nextafter,
     "positive": _positive,
     "pow": _pow,
     "reciprocal": _reciprocal,
     "sign": _sign,
+    "tan": _tan,
+    "tanh": _tanh,
     **SPECIAL_FUNCTIONS,
 }
