@@ -1,4 +1,4 @@
-"""Functions of NumPy that the standard does not have: bincount, logspace, transpose."""
+"""Functions of NumPy that the standard does not have: bincount, diag, logspace, transpose."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from fklarray.device import Device
 from fklarray.dtype_rows import DtypeLike
 from fklarray.elementwise import pow
 from fklarray.manipulation import permute_dims
-from fklarray.reductions import array_operand
+from fklarray.reductions import array_operand, deferred_on_numpy
 
-__all__ = ["bincount", "logspace", "transpose"]
+__all__ = ["bincount", "diag", "logspace", "transpose"]
 
 
 def transpose(x: Array, /, axes: Sequence[int] | None = None) -> Array:
@@ -54,6 +54,21 @@ def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> A
     counted = [values] if weights is None else [values, array_operand("bincount", weights)]
     counts: Array = on_numpy(np.bincount, *counted, minlength=minlength)
     return counts
+
+
+def diag(x: Array, /, k: int = 0) -> Array:
+    """Return a matrix with a vector on diagonal `k` and zeros elsewhere, or a matrix's diagonal.
+
+    Raises
+    ------
+    ValueError
+        If `x` is neither a vector nor a matrix.
+    """
+    x = array_operand("diag", x)
+    if x.ndim not in (1, 2):
+        raise ValueError(f"diag needs a vector or a matrix, not an array of shape {x.shape}")
+    shape = np.diag(np.broadcast_to(np.False_, x.shape), k).shape
+    return deferred_on_numpy(lambda values: np.diag(values, k), [x], x._state[0].dtype, shape)
 
 
 def logspace(

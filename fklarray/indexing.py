@@ -221,7 +221,7 @@ def _frozen_key(key: Any) -> Any:
     if isinstance(key, tuple):
         return tuple(map(_frozen_key, key))  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(key, (list, np.ndarray)):
-        return np.array(key)
+        return np.array(key)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     return _numpy_key(key)
 
 

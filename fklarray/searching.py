@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -129,7 +129,17 @@ def _places(line: _Values, elements: _Values, side: Literal["left", "right"]) ->
     return np.where(elements > np.iinfo(np.int64).max, line.size, found)
 
 
-def where(condition: Array, x1: Operand, x2: Operand, /) -> Array:
+@overload
+def where(condition: Array, x1: Operand, x2: Operand, /) -> Array: ...
+
+
+@overload
+def where(condition: Array, /) -> tuple[Array, ...]: ...
+
+
+def where(
+    condition: Array, x1: Operand | None = None, x2: Operand | None = None, /
+) -> Array | tuple[Array, ...]:
     """Select elements of one array where a condition holds, of another elsewhere.
 
     Parameters
@@ -137,7 +147,7 @@ def where(condition: Array, x1: Operand, x2: Operand, /) -> Array:
     condition : Array
         Array of bool.
     x1, x2 : Array or scalar
-        Broadcast with the condition.
+        Broadcast with the condition. Without both, the result is that of `nonzero`, as in NumPy.
 
     Returns
     -------
@@ -149,10 +159,14 @@ def where(condition: Array, x1: Operand, x2: Operand, /) -> Array:
     TypeError
         If the condition is not an array.
     ValueError
-        If the shapes cannot be broadcast together.
+        If the shapes cannot be broadcast together, or only one of `x1` and `x2` is given.
 
     Notes
     -----
     Array API standard 2025.12, "Searching Functions", ``where``.
     """
+    if x1 is None and x2 is None:
+        return nonzero(condition)
+    if x1 is None or x2 is None:
+        raise ValueError("where needs both x1 and x2, or neither")
     return record_where(condition, x1, x2)

@@ -68,9 +68,9 @@ def any(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> A
 def diff(
     x: Array,
     /,
-    *,
-    axis: int = -1,
     n: int = 1,
+    axis: int = -1,
+    *,
     prepend: Array | None = None,
     append: Array | None = None,
 ) -> Array:
@@ -80,10 +80,10 @@ def diff(
     ----------
     x : Array
         Array of one or more dimensions; of bool, neighbours are tested for inequality.
+    n : int
+        How often differences are taken. NumPy, and its users, give it by position too.
     axis : int
         Axis to go along.
-    n : int
-        How often differences are taken.
     prepend, append : Array, optional
         Values before and after those of `x`; of the shape of `x` but for the axis, or without
         dimensions.
