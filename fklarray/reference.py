@@ -155,8 +155,9 @@ def _expm1(x: Any) -> Values:
     exponential: Any = np.exp(x)
     half_sine: Any = np.sin(x.imag / 2)
     precise: Any = np.expm1(x.real) * np.cos(x.imag) - 2 * half_sine * half_sine
-    real: Any = np.where(np.isfinite(precise), precise, exponential.real - 1)
-    return _complex(np.where(x == 0, 0, real), exponential.imag, x.dtype)
+    where: Callable[..., Any] = np.where
+    real = where(np.isfinite(precise), precise, exponential.real - 1)
+    return _complex(where(x == 0, 0, real), exponential.imag, x.dtype)
 
 
 def _tanh(x: Any) -> Values:
@@ -164,7 +165,8 @@ def _tanh(x: Any) -> Values:
     if x.dtype.kind != "c":
         return np.asarray(result)
     # As in kernels, the zero at infinity has the sign of the operand's imaginary part.
-    imag: Any = np.where(np.isinf(x.real), np.copysign(0, x.imag), result.imag)
+    where: Callable[..., Any] = np.where
+    imag = where(np.isinf(x.real), np.copysign(0, x.imag), result.imag)
     return _complex(result.real, imag, x.dtype)
 
 
