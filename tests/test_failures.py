@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import stat
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -46,7 +48,8 @@ def test_a_first_compilation_from_many_threads_is_one(device: str, tmp_path: Pat
         return np.asarray(xp.hypot(xp.tan(x), x * k) - 0.125).tolist()
 
     before = xp.counters()["kernels_compiled"]
-    with xp.config.override(cache_dir=tmp_path / "kernels"), ThreadPoolExecutor(8) as pool:
+    settings = {"compile": "sync", "cache_dir": tmp_path / "kernels"}
+    with xp.config.override(**settings), ThreadPoolExecutor(8) as pool:
         got = list(pool.map(work, range(8)))
     assert xp.counters()["kernels_compiled"] - before == 1
     assert len({tuple(values) for values in got}) == 8
@@ -94,7 +97,7 @@ def test_a_kernel_that_does_not_compile(
     x = xp.asarray(np.array([1.0, 4.0]), device=device)
     y = xp.hypot(x, x + 0.5) - xp.sqrt(x)
     source = Program.source
-    with xp.config.override(cache_dir=tmp_path / "kernels"):
+    with xp.config.override(compile="sync", cache_dir=tmp_path / "kernels"):
         with monkeypatch.context() as patch:
             patch.setattr(Program, "source", lambda self: source(self) + "\n#error planted\n")
             for _ in range(2):
@@ -140,8 +143,9 @@ def _run(code: str, tmp_path: Path, **changes: str | None) -> subprocess.Complet
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_no_compiler_means_numpy_and_one_warning(tmp_path: Path) -> None:
-    result = _run(CODE, tmp_path, PATH="/nonexistent")
+@pytest.mark.parametrize("mode", ["sync", "background"])
+def test_no_compiler_means_numpy_and_one_warning(mode: str, tmp_path: Path) -> None:
+    result = _run(CODE, tmp_path, PATH="/nonexistent", FKLARRAY_COMPILE=mode)
     assert result.returncode == 0, result.stderr
     counts, *warnings = result.stdout.splitlines()
     assert counts.split()[0] == "0"
@@ -151,7 +155,7 @@ def test_no_compiler_means_numpy_and_one_warning(tmp_path: Path) -> None:
 
 
 def test_a_useless_cxx_is_named_and_the_next_compiler_taken(tmp_path: Path) -> None:
-    result = _run(CODE, tmp_path, CXX="/bin/false")
+    result = _run(CODE, tmp_path, CXX="/bin/false", FKLARRAY_COMPILE="sync")
     assert result.returncode == 0, result.stderr
     counts, *warnings = result.stdout.splitlines()
     assert int(counts.split()[0]) > 0
@@ -188,14 +192,16 @@ assert np.asarray(x + 3).tolist() == [3, 4, 5]
 broken.unlink()
 assert np.asarray(y).tolist() == [-1, 4, 9]
 """
-    result = _run(code, tmp_path, CXX=str(script))
+    result = _run(code, tmp_path, CXX=str(script), FKLARRAY_COMPILE="sync")
     assert result.returncode == 0, result.stderr
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    result = _run(CODE, tmp_path, FKLARRAY_CACHE_DIR=str(blocked / "kernels"))
+    result = _run(
+        CODE, tmp_path, FKLARRAY_CACHE_DIR=str(blocked / "kernels"), FKLARRAY_COMPILE="sync"
+    )
     assert result.returncode == 0, result.stderr
     counts, *warnings = result.stdout.splitlines()
     assert int(counts.split()[0]) > 0
@@ -214,3 +220,78 @@ def test_off_needs_no_compiler_and_warns_of_nothing(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert "Warning" not in result.stdout
     assert not (tmp_path / "kernels").exists()
+
+
+# ------------------------------------------------------------------ compiling in the background
+
+BACKGROUND = """
+import os, pathlib, signal, sys, time
+import numpy as np, fklarray as xp
+from fklarray import background
+background._SECONDS_PER_COMPILATION = 0.0
+x = xp.asarray(np.arange(3.0))
+def check():
+    assert np.asarray(x * 5 - 1).tolist() == [-1, 4, 9]
+    return xp.counters()["reference_evaluations"]
+assert check() == 1
+while not pathlib.Path(started).exists():
+    time.sleep(0.01)
+assert check() == 2
+"""
+
+
+def _run_while_compiling(
+    code: str, tmp_path: Path, before: str
+) -> tuple[subprocess.CompletedProcess[str], int]:
+    """Run with a compiler that says that it has started, and then does something first."""
+    from fklarray_runtime import find_compiler
+
+    real = " ".join(find_compiler(tmp_path / "probe").command)
+    script, started = tmp_path / "c++", tmp_path / "started"
+    script.write_text(
+        f'#!/bin/sh\ncase "$*" in *-I*) echo $$ > {started}.part\n'
+        f'mv {started}.part {started}\n{before};; esac\nexec {real} "$@"\n'
+    )
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    code = f"started = {str(started)!r}\n{BACKGROUND}\n{code}"
+    result = _run(code, tmp_path, CXX=str(script), FKLARRAY_COMPILE="background")
+    return result, int(started.read_text())
+
+
+@pytest.mark.parametrize(
+    ("ending", "status"),
+    [
+        ("", 0),
+        ("sys.exit(3)", 3),
+        ("os.kill(os.getpid(), signal.SIGINT); time.sleep(60)", -signal.SIGINT),
+        ("raise ValueError", 1),
+    ],
+    ids=["end", "exit", "interrupt", "error"],
+)
+def test_a_process_that_ends_stops_its_compiler(ending: str, status: int, tmp_path: Path) -> None:
+    began = time.monotonic()
+    result, compiler = _run_while_compiling(ending, tmp_path, "exec sleep 300")
+    assert result.returncode == status, result.stderr
+    assert time.monotonic() - began < 60
+    with pytest.raises(ProcessLookupError):
+        os.kill(compiler, 0)
+    left = [path.name for path in (tmp_path / "kernels").iterdir()]
+    assert all(name.startswith("compiler-") for name in left), left
+
+
+def test_a_child_that_is_forked_while_a_kernel_is_compiled(tmp_path: Path) -> None:
+    code = """
+child = os.fork()
+if child == 0:
+    background.wait()  # nothing is queued here
+    assert check() == 3
+    background.wait()
+    assert check() == 3
+    sys.exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+background.wait()
+assert check() == 2
+"""
+    result, _ = _run_while_compiling(code, tmp_path, "sleep 1")
+    assert result.returncode == 0, result.stderr
+    assert len(list((tmp_path / "kernels").glob("*.so"))) == 1

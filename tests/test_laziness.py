@@ -85,7 +85,7 @@ def test_explain_runs_nothing_and_shows_what_is_compiled(
         build(compiler, unit, *rest)
 
     monkeypatch.setattr(kernels, "compile_library", spy)
-    with xp.config.override(cache_dir=tmp_path / "kernels"):
+    with xp.config.override(compile="sync", cache_dir=tmp_path / "kernels"):
         xp.materialize(y)
     assert compiled == [explanation.source]
 
