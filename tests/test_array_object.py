@@ -11,7 +11,6 @@ import pytest
 
 import fklarray as xp
 from accuracy import assert_same_bits
-from fklarray import unavailable
 
 # Functions of the standard 2025.12 outside "Element-wise Functions" and the extensions.
 _STANDARD = """
@@ -50,19 +49,6 @@ def test_the_namespace_is_the_standards() -> None:
         assert_same_bits(np.float64(getattr(xp, name)), np.float64(value))
     assert xp.newaxis is None
     assert xp.__array_api_version__ == "2025.12"
-
-
-@pytest.mark.parametrize("name", unavailable.__all__)
-def test_missing_functions_say_so(name: str, x: xp.Array) -> None:
-    assert name in STANDARD
-    with pytest.raises(NotImplementedError, match=rf"\b{name}\b"):
-        getattr(xp, name)(x)
-
-
-def test_matmul_says_so(x: xp.Array) -> None:
-    for use in (lambda: x @ x, lambda: np.ones((2, 2)) @ x, lambda: operator.imatmul(x, x)):
-        with pytest.raises(NotImplementedError, match="matmul"):
-            use()
 
 
 def test_inspection() -> None:
