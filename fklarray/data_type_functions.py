@@ -63,8 +63,34 @@ def can_cast(from_: DtypeLike | Array, to: DtypeLike, /) -> builtins.bool:
     return dtypes.can_cast(source, dtype_row(to))
 
 
-def finfo(type: DtypeLike | Array, /) -> np.finfo[Any] | ml_dtypes.finfo:
+class _FloatLimits:
+    """NumPy's (or ml_dtypes') `finfo`, whose limits are Python floats as the standard wants."""
+
+    __slots__ = ("_limits",)
+
+    def __init__(self, limits: np.finfo[Any] | ml_dtypes.finfo) -> None:
+        self._limits = limits
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        value: Any = getattr(self._limits, name)
+        return float(value) if isinstance(value, _SCALAR) else value
+
+    def __dir__(self) -> list[str]:
+        return dir(self._limits)
+
+    def __repr__(self) -> str:
+        return repr(self._limits)
+
+
+def finfo(type: DtypeLike | Array, /) -> _FloatLimits:
     """Return the limits of a floating-point data type (``bits, eps, max, min, ...``).
+
+    Returns
+    -------
+    object
+        Has NumPy's attributes; the limits are Python floats.
 
     Raises
     ------
@@ -72,10 +98,8 @@ def finfo(type: DtypeLike | Array, /) -> np.finfo[Any] | ml_dtypes.finfo:
         If the data type is not a floating-point one.
     """
     dtype = _numpy(type)
-    if dtype == ml_dtypes.bfloat16:
-        limits: ml_dtypes.finfo = cast("Any", ml_dtypes.finfo)(dtype)
-        return limits
-    return np.finfo(dtype)
+    limits: Any = ml_dtypes.finfo if dtype == ml_dtypes.bfloat16 else np.finfo
+    return _FloatLimits(limits(dtype))
 
 
 def iinfo(type: DtypeLike | Array, /) -> np.iinfo[Any]:
@@ -116,8 +140,9 @@ def _is_of_kind(dtype: np.dtype[Any], kind: DtypeLike | str) -> builtins.bool:
         if kind not in _KINDS:
             raise ValueError(f"isdtype knows the kinds {', '.join(_KINDS)}, not {kind!r}")
         return dtype_row(dtype).kind in _KINDS[kind]
-    is_dtype = isinstance(kind, np.dtype)
-    if not is_dtype and not (isinstance(kind, builtins.type) and issubclass(kind, np.generic)):
+    if not isinstance(kind, np.dtype) and not (
+        isinstance(kind, builtins.type) and issubclass(cast("Any", kind), _SCALAR)
+    ):
         raise TypeError(f"isdtype takes data types and the names of kinds, not {kind!r}")
     return dtype == np.dtype(kind)
 
@@ -151,6 +176,7 @@ def result_type(*arrays_and_dtypes: Array | Number | DtypeLike) -> np.dtype[Any]
     return NUMPY_DTYPES[result]
 
 
+_SCALAR: Any = np.generic
 _INTEGERS = {"signed", "unsigned"}
 _KINDS: dict[str, set[str]] = {
     "bool": {"bool"},

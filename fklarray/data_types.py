@@ -1,4 +1,9 @@
-"""Data types of the standard, float16 and bfloat16: each is a `numpy.dtype`."""
+"""Data types of the standard, float16 and bfloat16: each is a `numpy.dtype`.
+
+The two are stored in 16 bits. Each operation computes in float32, and its result is rounded to the
+data type before the next one sees it: exact operations have NumPy's (ml_dtypes') bits, others are
+within half a unit in the last place and the operation's bound in float32.
+"""
 
 from __future__ import annotations
 

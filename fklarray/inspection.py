@@ -120,9 +120,9 @@ class _NamespaceInfo:
         """Return the device of arrays that are made without naming one."""
         return CPU
 
-    def devices(self) -> list[Device]:
+    def devices(self) -> tuple[Device, ...]:
         """Return the devices of this machine."""
-        return [CPU]
+        return (CPU,)
 
     def default_dtypes(self, *, device: Device | str | None = None) -> dict[str, np.dtype[Any]]:
         """Return the default data types of a device."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 
 import ml_dtypes
@@ -120,6 +121,12 @@ def test_limits(device: str) -> None:
         ours, theirs = xp.finfo(dtype), ml_dtypes.finfo(dtype)
         names = ("bits", "eps", "max", "min", "smallest_normal", "dtype")
         assert [getattr(ours, name) for name in names] == [getattr(theirs, name) for name in names]
+        assert all(type(getattr(ours, name)) is float for name in ("eps", "max", "tiny"))
+        assert (type(ours.bits), repr(ours)) == (int, repr(theirs))
+        assert copy.copy(ours).max == ours.max
+        assert {"eps", "smallest_normal"} <= set(dir(ours))
+        with pytest.raises(AttributeError, match="largest"):
+            _ = ours.largest
     with pytest.raises(ValueError, match="int8"):
         xp.finfo(xp.int8)
     for name in SIGNED + UNSIGNED:
