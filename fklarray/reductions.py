@@ -141,7 +141,5 @@ def wide(function: Callable[[Any], Any], row: DType) -> Callable[[Any], Any]:
 
 
 def empty_extent(shape: tuple[int, ...], axes: Sequence[int]) -> bool:
-    """Return whether some result would be a reduction of no element at all."""
-    reduced = math.prod(shape[axis] for axis in axes)
-    kept = math.prod(extent for axis, extent in enumerate(shape) if axis not in axes)
-    return reduced == 0 and kept > 0
+    """Return whether a result is, or would be if there were any, a reduction of no element."""
+    return math.prod(shape[axis] for axis in axes) == 0
