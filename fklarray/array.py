@@ -290,9 +290,8 @@ class Array(Methods):
         )
 
     def __buffer__(self, flags: int, /) -> memoryview:
-        """Export the values to the buffer protocol (Python 3.12); writable only if asked for."""
-        view = self.__array__().data
-        return view if flags & _WRITABLE else view.toreadonly()
+        """Export the values to the buffer protocol (Python 3.12), writable where `__array__` is."""
+        return self.__array__().data
 
     def to_device(self, device: Device | str, /, *, stream: object = None) -> Array:
         """Return the array on a device.
@@ -347,8 +346,6 @@ class Array(Methods):
 
 
 Recorded.array = Array
-# PyBUF_WRITABLE of the buffer protocol.
-_WRITABLE = 1
 
 
 def _unpickle(array: np.ndarray[Any, Any]) -> Array:

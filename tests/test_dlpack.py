@@ -152,7 +152,10 @@ def test_numpy_conversion_is_zero_copy_and_read_only_where_shared(device: str) -
 def test_buffer_protocol_method(device: str) -> None:
     x = xp.asarray(np.arange(4, dtype=np.int16), device=device) * 2
     view = x.__buffer__(0)
-    assert view.readonly
+    assert not view.readonly
+    reader = x + 1
+    assert x.__buffer__(0).readonly
+    del reader
     assert view.tolist() == [0, 2, 4, 6]
     del x
     gc.collect()
@@ -224,9 +227,7 @@ def test_read_only_memory_is_shared_and_never_written(device: str) -> None:
         assert values.tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
         assert np.asarray(x).tolist() == [18.0, 0.5, 1.0, 1.5, 2.0]
         again = np.asarray(make(values))
-        assert not again.flags.writeable
-        with pytest.raises(ValueError, match="read-only"):
-            again[0] = 1
+        assert again.flags.writeable != np.shares_memory(again, values)
         capsule_owner = np.from_dlpack(make(values))
         assert capsule_owner.tolist() == values.tolist()
 

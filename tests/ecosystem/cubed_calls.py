@@ -12,7 +12,7 @@ import numpy as np
 
 from ecosystem.harness import Calls, normal
 
-__all__ = ["CALLS", "OPERATIONS"]
+__all__ = ["CALLS", "FAILURES", "FROM_NUMPY", "OPERATIONS", "SYNCS"]
 
 # An operation takes the namespace (NumPy, or cubed's), a matrix in four chunks, and another one.
 _Operation = Callable[[Any, Any, Any], Any]
@@ -83,3 +83,8 @@ def _computed(operation: _Operation) -> Callable[[Any], Any]:
 
 
 CALLS: Calls = {name: _computed(operation) for name, operation in OPERATIONS.items()}
+
+FAILURES: dict[str, str] = {}
+FROM_NUMPY: set[str] = set()
+# The most sync points that a call may have: four chunks, and the number 2 shown in the plan.
+SYNCS = {"sin(a) * 2 + a": 5, "astype": 4, "permute_dims": 4}

@@ -8,7 +8,7 @@ from einops import array_api as einops
 
 from ecosystem.harness import Calls, normal
 
-__all__ = ["CALLS"]
+__all__ = ["CALLS", "FAILURES", "FROM_NUMPY", "SYNCS"]
 
 
 def _packed(xp: Any) -> Any:
@@ -22,3 +22,7 @@ CALLS: Calls = {
     "pack": lambda xp: _packed(xp)[0],
     "unpack": lambda xp: einops.unpack(*_packed(xp), "a *"),
 }
+
+FAILURES: dict[str, str] = {}
+FROM_NUMPY: set[str] = set()
+SYNCS = dict.fromkeys(CALLS, 0)

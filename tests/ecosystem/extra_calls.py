@@ -9,7 +9,7 @@ import numpy as np
 
 from ecosystem.harness import Calls, integers, normal, positive
 
-__all__ = ["CALLS"]
+__all__ = ["CALLS", "FAILURES", "FROM_NUMPY", "SYNCS"]
 
 
 def _holes(xp: Any) -> Any:
@@ -86,3 +86,8 @@ CALLS: Calls = {
     "union1d": _sorted(lambda xp: xpx.union1d(integers(xp, 9), integers(xp, 9, high=9, seed=1))),
     "unravel_index": lambda xp: xpx.unravel_index(integers(xp, 9), (2, 3), xp=xp),
 }
+
+FAILURES: dict[str, str] = {}
+FROM_NUMPY: set[str] = set()
+# The most sync points that a call may have.
+SYNCS = {"sinc": 0, "kron": 0, "nanmean": 0, "cov": 0, "nan_to_num": 0, "pad": 2, "at": 9}

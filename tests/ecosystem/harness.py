@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -80,7 +81,8 @@ def _reason(error: Exception) -> str:
     """Say what went wrong in one line, and in which function."""
     text = str(error).strip().splitlines()
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    first = text[0] if text else ""
+    # Where a module lies on this machine is nobody's business.
+    first = re.sub(r" from '[^']*'", "", text[0]) if text else ""
     return f"{type(error).__name__} in {frame.name}: {first}"[:200]
 
 

@@ -22,7 +22,7 @@ if __name__ == "__main__":
 
 from ecosystem.harness import FAILED, NUMPY, PASSED, Outcome, run  # noqa: E402
 
-__all__ = ["LIBRARIES", "outcomes"]
+__all__ = ["LIBRARIES", "Report", "report"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +48,7 @@ LIBRARIES = {
         "Cubed",
         ("cubed", "zarr"),
         {"CUBED_BACKEND_ARRAY_API_MODULE": "fklarray"},
-        "`CUBED_BACKEND_ARRAY_API_MODULE=fklarray`, single-threaded executor; the results are "
-        "read from storage, as NumPy arrays, whatever the backend",
+        "`CUBED_BACKEND_ARRAY_API_MODULE=fklarray`, single-threaded executor",
     ),
     "einops": Library("einops", ("einops",), {}, "`einops.array_api`"),
     "extra": Library(
@@ -58,13 +57,27 @@ LIBRARIES = {
 }
 
 
-def run_all(library: str) -> dict[str, Outcome]:
-    """Run every call of a library in this process."""
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What became of a library's calls, and what its module of calls expects."""
+
+    outcomes: dict[str, Outcome]
+    failures: dict[str, str]
+    from_numpy: list[str]
+    syncs: dict[str, int]
+
+
+def _run_here(library: str) -> dict[str, object]:
     module = importlib.import_module(f"ecosystem.{library}_calls")
-    return {name: run(call) for name, call in module.CALLS.items()}
+    return {
+        "outcomes": {name: dataclasses.asdict(run(call)) for name, call in module.CALLS.items()},
+        "failures": module.FAILURES,
+        "from_numpy": sorted(module.FROM_NUMPY),
+        "syncs": module.SYNCS,
+    }
 
 
-def outcomes(library: str, **environment: str) -> dict[str, Outcome]:
+def report(library: str, **environment: str) -> Report:
     """Run every call of a library in a new process, told of us before anything is imported."""
     result = subprocess.run(
         [sys.executable, __file__, library],
@@ -76,19 +89,21 @@ def outcomes(library: str, **environment: str) -> dict[str, Outcome]:
     if result.returncode:
         raise RuntimeError(f"the calls of {library} did not run:\n{result.stderr}")
     found = json.loads(result.stdout.splitlines()[-1])
-    return {name: Outcome(**fields) for name, fields in found.items()}
+    calls = {name: Outcome(**fields) for name, fields in found.pop("outcomes").items()}
+    return Report(outcomes=calls, **found)
 
 
-def _section(library: str, found: dict[str, Outcome]) -> list[str]:
-    about = LIBRARIES[library]
+def _section(library: str, about: Library) -> list[str]:
+    result = report(library)
+    found = result.outcomes
     counts = Counter(outcome.result for outcome in found.values())
     versions = ", ".join(f"{name} {version(name)}" for name in about.distributions)
     good = counts[PASSED] + counts[NUMPY]
     summary = f"**{good} of {len(found)} calls give NumPy's values**"
-    if counts[NUMPY] and library != "cubed":
+    if counts[NUMPY]:
         summary += f"; of these, {counts[NUMPY]} come back as NumPy arrays"
     rows = [
-        f"| {name.replace('|', chr(92) + '|')} | {_what(library, outcome)} | {outcome.syncs} |"
+        f"| {name.replace('|', chr(92) + '|')} | {_what(name, result)} | {outcome.syncs} |"
         for name, outcome in found.items()
     ]
     return [
@@ -97,10 +112,12 @@ def _section(library: str, found: dict[str, Outcome]) -> list[str]:
     ]  # fmt: skip
 
 
-def _what(library: str, outcome: Outcome) -> str:
+def _what(name: str, result: Report) -> str:
+    outcome = result.outcomes[name]
     if outcome.result == FAILED:
-        return f"failed: {outcome.reason}".replace("|", "\\|")
-    return PASSED if library == "cubed" else outcome.result
+        reason = result.failures.get(name, "unexpected")
+        return f"failed: {reason} ({outcome.reason})".replace("|", "\\|")
+    return outcome.result
 
 
 INTRODUCTION = """\
@@ -116,16 +133,17 @@ computed because its values were asked for (`fklarray.counters()["flushes"]`).
 
 
 def main(arguments: list[str]) -> None:
-    """Print the page, or the outcomes of one library as JSON."""
+    """Print the page, or the report on one library as JSON."""
     if arguments:
-        found = run_all(arguments[0])
-        print(json.dumps({name: dataclasses.asdict(outcome) for name, outcome in found.items()}))
+        print(json.dumps(_run_here(arguments[0])))
         return
     print(INTRODUCTION)
     print(f"NumPy {version('numpy')}, Python {sys.version.split()[0]}.\n")
+    sections = []
     for library, about in LIBRARIES.items():
         print(f"{about.title} ...", file=sys.stderr, flush=True)
-        print("\n".join(_section(library, outcomes(library))))
+        sections.append("\n".join(_section(library, about)))
+    print("\n".join(sections).rstrip("\n"))
 
 
 if __name__ == "__main__":

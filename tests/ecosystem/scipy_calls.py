@@ -24,7 +24,7 @@ from scipy.spatial.transform import RigidTransform, Rotation
 
 from ecosystem.harness import Calls, integers, normal, positive, uniform
 
-__all__ = ["CALLS"]
+__all__ = ["CALLS", "FAILURES", "FROM_NUMPY", "SYNCS"]
 
 
 def _line(xp: Any) -> Any:
@@ -271,3 +271,35 @@ SPATIAL: Calls = {
 }
 
 CALLS: Calls = {**SPECIAL, **STATS, **SIGNAL, **TRANSFORMS, **NUMERICAL, **SPATIAL}
+
+# Expected to fail, and why.
+FAILURES = {
+    "integrate.nsum": "SciPy writes through reshape() and expects the original to change; arrays "
+    "of fklarray are values, and reshape() never aliases",
+}
+# SciPy leaves the namespace and answers with NumPy arrays.
+FROM_NUMPY = {
+    "stats.linregress",
+    "stats.Normal.pdf",
+    "optimize.minimize",
+    "interpolate.AAA",
+    "linalg.toeplitz",
+    "linalg.inv",
+    "linalg.svd",
+}
+# The most sync points that a call may have.
+SYNCS = {
+    "special.logsumexp": 0,
+    "special.softmax": 0,
+    "special.log_softmax": 0,
+    "special.entr": 0,
+    "special.erf": 0,
+    "special.expit": 0,
+    "special.gammaln": 0,
+    "special.xlogy": 0,
+    "special.betainc": 0,
+    "special.stdtrit": 0,
+    "stats.zscore": 5,
+    "optimize.rosen": 0,
+    "integrate.trapezoid": 0,
+}

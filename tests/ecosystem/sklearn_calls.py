@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -31,7 +32,7 @@ from sklearn.pipeline import make_pipeline
 
 from ecosystem.harness import Calls, normal, positive
 
-__all__ = ["CALLS"]
+__all__ = ["CALLS", "FAILURES", "FROM_NUMPY", "SYNCS"]
 
 
 def _x(xp: Any) -> Any:
@@ -199,4 +200,26 @@ CALLS: Calls = {
     name: _dispatched(call)
     for group in (TRANSFORMERS, ESTIMATORS, METRICS, KERNELS)
     for name, call in group.items()
+}
+
+# Expected to fail, and why.
+FAILURES = {
+    "KMeans": "scikit-learn has no array API support for it, and mixes our arrays with NumPy's",
+    "RandomForestClassifier": "scikit-learn has no array API support for it, and takes the arrays "
+    "for NumPy's: their buffer, their flags",
+    "matthews_corrcoef": "scikit-learn stacks our arrays with NumPy's function, and mixes both",
+}
+if sys.version_info < (3, 12):
+    FAILURES["CalibratedClassifierCV"] = (
+        "Cython asks for the buffer protocol, which classes written in Python have from 3.12 on"
+    )
+FROM_NUMPY = {"cross_val_score"}
+# The most sync points that a call may have.
+SYNCS = {
+    "StandardScaler": 5,
+    "MinMaxScaler": 5,
+    "MaxAbsScaler": 5,
+    "train_test_split": 0,
+    "LabelEncoder": 1,
+    "confusion_matrix": 2,
 }

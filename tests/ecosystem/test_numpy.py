@@ -169,7 +169,7 @@ def test_asarray_converts_and_honours_copy(x: xp.Array) -> None:
     assert np.shares_memory(view, np.asarray(x))
     assert not np.shares_memory(view, np.asarray(x, copy=True))
     assert not np.shares_memory(view, np.array(x))
-    with pytest.raises(ValueError, match="float64 to int8"):
+    with pytest.raises(ValueError, match="copy"):
         np.asarray(x, dtype=np.int8, copy=False)
 
 
@@ -215,15 +215,13 @@ def test_what_is_assigned_later_is_not_seen_by_a_view() -> None:
 
 
 def test_buffer_protocol(x: xp.Array) -> None:
-    request = memoryview if sys.version_info >= (3, 12) else xp.Array.__array__
-    assert np.asarray(request(x)).tolist() == [1.0, 2.0, 3.0]
-    writable = x.__buffer__(1)
-    assert not writable.readonly
-    assert x.__buffer__(0).readonly
-    writable[0] = 5.0
+    request = memoryview if sys.version_info >= (3, 12) else lambda array: array.__buffer__(0)
+    view = request(x)
+    assert np.asarray(view).tolist() == [1.0, 2.0, 3.0]
+    view[0] = 5.0
     assert x.tolist() == [5.0, 2.0, 3.0]
     reader = x * 2
-    assert x.__buffer__(1).readonly
+    assert request(x).readonly
     assert reader.tolist() == [10.0, 4.0, 6.0]
 
 

@@ -10,7 +10,7 @@ import xarray as xr
 
 from ecosystem.harness import Calls, normal
 
-__all__ = ["CALLS"]
+__all__ = ["CALLS", "FAILURES", "FROM_NUMPY", "SYNCS"]
 
 
 def _a(xp: Any) -> xr.DataArray:
@@ -99,3 +99,13 @@ CALLS: Calls = {
     "repr(a)": _text,
     **{name: _data(operation) for name, operation in OPERATIONS.items()},
 }
+
+# Expected to fail, and why.
+FAILURES = {
+    "a.isel (vectorised)": "xarray refuses vectorised indexing for arrays that it does not know",
+    "a.rolling(y=3).mean()": "xarray looks for lib.stride_tricks.sliding_window_view, an alias",
+}
+FROM_NUMPY = {"a.median('y')", "a.interp(y=[0.5])"}
+# The most sync points that a call may have.
+SYNCS = {"a[1:3, 0] = 7": 1, "a.weighted(w).mean('y')": 1, "a.interp(y=[0.5])": 1}
+SYNCS = {**dict.fromkeys(CALLS, 0), **SYNCS}
