@@ -19,6 +19,7 @@ from fklarray.recording import (
     common_dtype,
     compare_out_of_range,
     is_contiguous,
+    on_bool,
     operand_dtype,
     scalar_state,
     too_large,
@@ -273,7 +274,8 @@ def _recorded(op: Op, operands: list[Array | Number]) -> Array:
         array_first = isinstance(operands[0], Recorded)
         (number,) = [operand for operand in operands if isinstance(operand, int)]
         return Recorded.array(shape, compare_out_of_range(op, number, array_first))
-    return Recorded.array(shape, combine(op, *states))
+    done = on_bool(op) if dtype.kind == "bool" else op
+    return Recorded.array(shape, states[0] if done is None else combine(done, *states))
 
 
 def _are_integers(operands: list[Array | Number]) -> bool:

@@ -22,7 +22,7 @@ from fklarray_codegen.graph import (
     outputs,
 )
 from fklarray_codegen.layout import contiguous_strides
-from fklarray_codegen.ops import ACCEPTED, Op
+from fklarray_codegen.ops import ACCEPTED, OPS, Op
 
 __all__ = [
     "Leaf",
@@ -38,6 +38,7 @@ __all__ = [
     "is_contiguous",
     "is_stream",
     "merge",
+    "on_bool",
     "operand_dtype",
     "scalar_state",
     "stream_of",
@@ -51,6 +52,16 @@ __all__ = [
 # Pending expressions keep their inputs alive: beyond so many arrays, no more bytes than this.
 FEW_STREAMS = 8
 _MAX_STREAM_BYTES = 512 << 20
+
+# What NumPy makes of bool operands where the standard asks for numbers.
+_ON_BOOL = {
+    "abs": "", "add": "logical_or", "ceil": "", "floor": "", "maximum": "logical_or",
+    "minimum": "logical_and", "multiply": "logical_and", "real": "", "round": "", "trunc": "",
+}  # fmt: skip
+_BOOL_AS_INT8 = {
+    "bitwise_left_shift", "bitwise_right_shift", "conj", "floor_divide", "pow", "remainder",
+    "square",
+}  # fmt: skip
 
 _FLOAT32_MAX = 3.4028234663852886e38
 
@@ -228,7 +239,8 @@ def operand_dtype(op: Op, dtype: DType) -> DType:
     """Return the data type that an operation computes in.
 
     Integers become float64 where an operation is defined for floating-point numbers only, and
-    anything becomes bool where it is defined for bool only, both as in NumPy.
+    anything becomes bool where it is defined for bool only. Where an operation is defined for
+    numbers, bool stays (`on_bool` has what it means then) or becomes int8, as in NumPy.
 
     Raises
     ------
@@ -237,11 +249,22 @@ def operand_dtype(op: Op, dtype: DType) -> DType:
     """
     if dtype in ACCEPTED[op.accepts]:
         return dtype
+    if dtype.kind == "bool" and op.name in _ON_BOOL:
+        return dtype
+    asks = op.result == "bool" and op.accepts.endswith("numeric")
+    if dtype.kind == "bool" and (asks or op.name in _BOOL_AS_INT8):
+        return DTYPES["int8"]
     if op.accepts == "boolean":
         return DTYPES["bool"]
     if op.accepts in ("floating-point", "real floating-point") and dtype.kind != "complex":
         return DTYPES["float64"]
     raise TypeError(f"{op.name} accepts {op.accepts} data types, not {dtype}")
+
+
+def on_bool(op: Op) -> Op | None:
+    """Return the operation that does another one's work on bool; None if nothing is to be done."""
+    name = _ON_BOOL.get(op.name, op.name)
+    return OPS[name] if name else None
 
 
 def cast_state(state: State, dtype: DType) -> State:
