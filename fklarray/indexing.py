@@ -238,14 +238,15 @@ def _assign_chosen(array: Array, key: Any, source: Array) -> None:
     from fklarray.reductions import deferred_on_numpy
 
     if is_stream(array._state):
-        _write_chosen(array, _numpy_key(key), source._numpy())
+        known = _numpy_key(key)
+        try:
+            _write_chosen(array, known, source._numpy())
+        except (TypeError, ValueError):
+            _fitting(array, known, source)  # says why, with the shapes
+            raise
         return
     known = _frozen_key(key)
-    target = _chosen_shape(known, array.shape)
-    fitting = Recorded.array(
-        source.shape[max(0, source.ndim - len(target)) :],
-        _fit(source._state, source.shape, target),
-    )
+    fitting = _fitting(array, known, source)
 
     def assigned(values: np.ndarray[Any, Any], new: np.ndarray[Any, Any]) -> Any:
         result = np.array(values)
@@ -254,6 +255,27 @@ def _assign_chosen(array: Array, key: Any, source: Array) -> None:
 
     result = deferred_on_numpy(assigned, [array, fitting], array._state[0].dtype, array.shape)
     array._state = result._state
+
+
+def _fitting(array: Array, known: Any, source: Array) -> Array:
+    """Return values that broadcast to a selection.
+
+    Raises
+    ------
+    IndexError
+        If the key does not fit the array.
+    TypeError
+        If the values for a mask over the whole array have more than one dimension.
+    ValueError
+        If the values do not fit the selection.
+    """
+    target = _chosen_shape(known, array.shape)
+    state = _fit(source._state, source.shape, target)
+    if getattr(known, "dtype", None) == np.bool and known.ndim == array.ndim and source.ndim > 1:
+        raise TypeError(
+            f"cannot assign values of shape {source.shape} through a mask: only vectors"
+        )
+    return Recorded.array(source.shape[max(0, source.ndim - len(target)) :], state)
 
 
 def _write_chosen(array: Array, known: Any, values: np.ndarray[Any, Any]) -> None:
