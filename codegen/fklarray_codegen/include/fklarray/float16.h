@@ -1,10 +1,17 @@
 // Floating-point numbers of 16 bits: stored so, and computed in float32. Every operation's result
 // is rounded to 16 bits before the next one sees it. For +, -, *, / and the square root of numbers
 // in the normal range that is the correctly rounded result: float32 has more than twice as many
-// digits (Figueroa, "When is double rounding innocuous?", 1995).
+// digits (Figueroa, "When is double rounding innocuous?", 1995). Elementary functions are within half
+// a unit in the last place and their bound in float32.
 #pragma once
 
 #include <fklarray/functor.h>
+
+#if defined(__F16C__) && !defined(__CUDACC__) && defined(__has_builtin)
+#if __has_builtin(__builtin_ia32_vcvtph2ps256) && __has_builtin(__builtin_ia32_vcvtps2ph256)
+#define FKLARRAY_F16C 1
+#endif
+#endif
 
 namespace fklarray {
 
@@ -14,6 +21,32 @@ struct Binary16 {
 
     template <typename V>
     FK_HOST_DEVICE_STATIC Like<V, float> widened(V stored) {
+#if defined(FKLARRAY_F16C)
+        if constexpr (sizeof(V) == 16) {
+            return __builtin_ia32_vcvtph2ps256(bit_cast<Vector<short, 8>>(stored));
+        } else
+#endif
+        {
+            return widened_by_bits(stored);
+        }
+    }
+
+    // From float32 or float64 in one rounding, to the nearest and of two the even one.
+    template <typename V>
+    FK_HOST_DEVICE_STATIC Like<V, std::uint16_t> rounded(V value) {
+#if defined(FKLARRAY_F16C)
+        if constexpr (std::is_same_v<V, Vector<float, 8>>) {
+            return bit_cast<Like<V, std::uint16_t>>(__builtin_ia32_vcvtps2ph256(value, 0));
+        } else
+#endif
+        {
+            return rounded_by_bits(value);
+        }
+    }
+
+    // What the instructions do, on processors without them.
+    template <typename V>
+    FK_HOST_DEVICE_STATIC Like<V, float> widened_by_bits(V stored) {
         using Bits = Like<V, std::int32_t>;
         using Values = Like<V, float>;
         constexpr std::int32_t bias = (127 - 15) << 23;
@@ -21,16 +54,18 @@ struct Binary16 {
         const Bits magnitude = bits & 0x7fff;
         const Bits sign = (bits & 0x8000) << 16;
         const Bits normal = (magnitude << 13) + bias;
-        // Infinity's exponent becomes infinity's; an exponent of 0 counts like an exponent of 1.
-        const Bits special = select(magnitude < infinity, normal, normal + bias);
+        // Infinity's exponent becomes infinity's, and NaN a quiet one; an exponent of 0 counts like
+        // an exponent of 1.
+        const Bits above = normal + bias;
+        const Bits infinite = select(magnitude > infinity, above | 0x400000, above);
+        const Bits special = select(magnitude < infinity, normal, infinite);
         const Values subnormal = bit_cast<Values>(normal + (1 << 23)) - 0x1p-14f;
         const Bits result = select(magnitude < 0x400, bit_cast<Bits>(subnormal), special);
         return bit_cast<Values>(result | sign);
     }
 
-    // From float32 or float64 in one rounding, to the nearest and of two the even one.
     template <typename V>
-    FK_HOST_DEVICE_STATIC Like<V, std::uint16_t> rounded(V value) {
+    FK_HOST_DEVICE_STATIC Like<V, std::uint16_t> rounded_by_bits(V value) {
         // Signed: processors compare vectors of those.
         using Bits = Signed<V>;
         using Word = Element<Bits>;
@@ -53,8 +88,8 @@ struct Binary16 {
         const Bits subnormal =
             bit_cast<Bits>(bit_cast<V>(magnitude) + places) - bit_cast<Bits>(places);
         const Bits finite = select(magnitude < least_normal, subnormal, normal);
-        const Bits limit = select(magnitude < past_infinity, constant<Bits>(infinity),
-                                  constant<Bits>(infinity + 0x200));
+        const Bits nan = ((magnitude >> dropped) & 0x3ff) | (infinity + 0x200);
+        const Bits limit = select(magnitude < past_infinity, constant<Bits>(infinity), nan);
         const Bits result = select(magnitude < past_largest, finite, limit) | sign;
         return narrow<std::uint16_t>(bit_cast<Unsigned<V>>(result));
     }
