@@ -1,8 +1,8 @@
 // Floating-point numbers of 16 bits: stored so, and computed in float32. Every operation's result
 // is rounded to 16 bits before the next one sees it. For +, -, *, / and the square root of numbers
 // in the normal range that is the correctly rounded result: float32 has more than twice as many
-// digits (Figueroa, "When is double rounding innocuous?", 1995). Elementary functions are within half
-// a unit in the last place and their bound in float32.
+// digits (Figueroa, "When is double rounding innocuous?", 1995). Elementary functions are within
+// half a unit in the last place and their bound in float32.
 #pragma once
 
 #include <fklarray/functor.h>
