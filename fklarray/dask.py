@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fklarray.array import Array
+from fklarray.array import Array, materialize
 from fklarray.conversion import asarray
 from fklarray.data_type_functions import astype
 from fklarray.dtype_rows import DtypeLike
@@ -40,7 +40,12 @@ def _token(array: Array) -> object:
 
 
 def _bytes(array: Array) -> int:
-    """Return the memory that an array takes once it is computed."""
+    """Return the memory that an array takes, and no more: it is computed now.
+
+    The distributed scheduler asks for the size of every result that it keeps. A pending one would
+    keep what it is computed from as well: the sum of a chunk, the whole chunk.
+    """
+    materialize(array)
     return array.nbytes
 
 
