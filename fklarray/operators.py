@@ -112,7 +112,11 @@ def _operator(name: str) -> Any:
     binary = Shortcuts(op).binary
 
     def forward(self: Array, other: Any, /) -> Any:
-        return binary(self, other) if isinstance(other, _OPERANDS) else NotImplemented
+        if isinstance(other, _OPERANDS):
+            return binary(self, other)
+        if type(other) in (list, tuple):  # a comparison would be False otherwise
+            raise TypeError(f"{name} takes arrays and Python scalars, not {type(other).__name__}")
+        return NotImplemented
 
     forward.__doc__ = op.doc
     return forward

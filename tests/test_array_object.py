@@ -228,10 +228,6 @@ def test_operators_with_all_operands(name: str, dtype: str, device: str) -> None
 @pytest.mark.parametrize("dtype", ["bool", "int32", "uint64"])
 @pytest.mark.parametrize("name", BITWISE)
 def test_bitwise_operators(name: str, dtype: str, device: str) -> None:
-    if dtype == "bool" and name.endswith("shift"):
-        with pytest.raises(TypeError, match="bool"):
-            getattr(operator, name)(xp.asarray([True], device=device), xp.asarray([True]))
-        return
     values = np.array([1, 0, 1] if dtype == "bool" else [1, 6, 12], dtype)
     x = xp.asarray(values, device=device)
     function = getattr(operator, name)
@@ -354,7 +350,9 @@ def test_type_errors_come_from_the_recording_call(device: str) -> None:
         (lambda: xp.maximum(c, 1), "maximum.*complex128"),
         (lambda: xp.asarray([1.0]) & 1, "bitwise_and.*float64"),
         (lambda: xp.imag(xp.asarray([1.0])), "imag.*float64"),
-        (lambda: xp.abs(xp.asarray([True])), "abs.*bool"),
+        (lambda: xp.sign(xp.asarray([True])), "sign.*bool"),
+        (lambda: xp.asarray([1.0]) == [1.0], "equal.*list"),
+        (lambda: xp.asarray([1.0]) != (1.0,), "not_equal.*tuple"),
         (lambda: xp.add(1, 2), "add"),
         (lambda: xp.sin(3.0), "sin"),
         (lambda: xp.sin("x"), "str"),
