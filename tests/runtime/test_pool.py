@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -92,6 +94,33 @@ def test_what_is_kept_is_bounded() -> None:
     blocks.clear()
     assert pool_bytes() - before <= max(256 * MIB, most // 2 + MIB)
     trim()
+
+
+# What was ever in use is a property of the process.
+_CHUNKS_OF_MANY_SIZES = """
+import random
+from fklarray_runtime import allocate, pool_bytes
+
+random.seed(1)
+blocks, in_use, largest = [], 0, 0
+for _ in range(3000):
+    if blocks and (len(blocks) > 6 or random.random() < 0.5):
+        blocks.pop(random.randrange(len(blocks)))
+    else:
+        blocks.append(allocate(int(random.choice([5e5, 1.2e6, 5e6, 2e7]) * random.uniform(1, 2))))
+    in_use = max(in_use, sum(block.nbytes for block in blocks))
+    largest = max(largest, pool_bytes())
+assert in_use > 100e6, in_use
+# Blocks may be a quarter larger than what was asked for.
+assert largest <= 1.5 * 1.25 * in_use, (largest, in_use)
+print(largest / in_use)
+"""
+
+
+def test_the_pool_grows_by_what_is_in_use_and_not_by_what_is_kept() -> None:
+    command = [sys.executable, "-c", _CHUNKS_OF_MANY_SIZES]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
 
 
 @pytest.mark.parametrize("nbytes", [2**46, 2**62, 2**63, 2**64 - 1, 2**64, 10**30])

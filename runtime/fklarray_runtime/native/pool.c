@@ -3,8 +3,9 @@
  * Small blocks (under 1 MiB) come in size classes, four to each power of two, and are kept in one
  * free list per class. Large blocks are mapped, ask for huge pages, and are reused best fit with at
  * most a quarter of waste: the page faults of fresh memory cost as much as a kernel over it.
- * Kept for reuse: at most 256 MiB or half of the most that was ever in use, whichever is more;
- * the large blocks unused for longest go first. */
+ * Kept for reuse: at most 256 MiB or half of the most that was ever in use, whichever is more; and
+ * no fresh memory is taken while something is kept and the pool is half as large again as what was
+ * ever in use (or 32 MiB). The large blocks unused for longest go first. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -23,6 +24,7 @@
 #define LARGE_BYTES ((size_t)1 << 20)
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define LEAST_KEPT_BYTES ((size_t)256 << 20)
+#define LEAST_POOL_BYTES ((size_t)32 << 20)
 #define EXACT_CLASSES 8
 #define CLASSES 52
 /* Large payloads start at one of these many cache lines: equal offsets in a page would make every
@@ -167,6 +169,36 @@ static Block* take_kept(void) {
     return all;
 }
 
+/* Takes the large block that is unused for longest out of the pool, in front of a list. */
+static Block* take_oldest(Block* list) {
+    Block* oldest = pool.oldest;
+    unlink_large(oldest);
+    oldest->next = list;
+    return oldest;
+}
+
+/* Takes out of the pool, as one list, what must go before fresh memory comes. The lock is held.
+ * A process's share of memory is given to it by what its arrays take at once: what is kept for
+ * other sizes must not come on top of that. The half allows sizes to alternate without faults. */
+static Block* make_room(size_t capacity) {
+    Block* dropped = NULL;
+    const size_t in_use = pool.in_use + capacity;
+    size_t most = pool.most_in_use > in_use ? pool.most_in_use : in_use;
+    most += most / 2;
+    if (most < LEAST_POOL_BYTES) most = LEAST_POOL_BYTES;
+    if (most > memory_limit) most = memory_limit;
+    while (pool.oldest != NULL && pool.in_use + pool.kept + capacity > most)
+        dropped = take_oldest(dropped);
+    if (pool.in_use + pool.kept + capacity <= most) return dropped;
+    for (Block* small = take_kept(); small != NULL;) {
+        Block* next = small->next;
+        small->next = dropped;
+        dropped = small;
+        small = next;
+    }
+    return dropped;
+}
+
 static Block* fresh_small(size_t capacity, size_t class_index) {
     void* memory = NULL;
     if (posix_memalign(&memory, ALIGNMENT, FKL_HEADER_BYTES + capacity) != 0) return NULL;
@@ -214,7 +246,7 @@ uintptr_t fkl_pool_allocate(size_t nbytes) {
         return 0;
     }
     Block* block = large ? take_large(nbytes) : take_small(class_index);
-    if (block == NULL && pool.in_use + pool.kept > memory_limit - capacity) dropped = take_kept();
+    if (block == NULL) dropped = make_room(capacity);
     const size_t colour = pool.colour;
     if (block == NULL && large) pool.colour = (pool.colour + 7) % COLOURS;
     if (block != NULL) capacity = block->capacity;
@@ -243,12 +275,8 @@ static void keep(Block* block) {
     pool.in_use -= block->capacity;
     const size_t half = pool.most_in_use / 2;
     const size_t limit = half > LEAST_KEPT_BYTES ? half : LEAST_KEPT_BYTES;
-    while (pool.oldest != NULL && pool.kept + block->capacity > limit) {
-        Block* oldest = pool.oldest;
-        unlink_large(oldest);
-        oldest->next = dropped;
-        dropped = oldest;
-    }
+    while (pool.oldest != NULL && pool.kept + block->capacity > limit)
+        dropped = take_oldest(dropped);
     if (pool.kept + block->capacity > limit) {
         block->next = dropped;
         dropped = block;
