@@ -56,6 +56,7 @@ def test_a_released_block_is_reused(nbytes: int) -> None:
 
 
 def test_reuse_of_large_blocks_wastes_at_most_a_quarter() -> None:
+    allocate(200 * MIB)  # a pool that once had this in use may hold all of the following
     trim()
     big = allocate(100 * MIB)
     address = big.address
