@@ -1,4 +1,4 @@
-"""The 84 SciPy calls; SCIPY_ARRAY_API=1 must be set before this module is imported."""
+"""84 SciPy calls; SCIPY_ARRAY_API=1 must be set before this module is imported."""
 
 from __future__ import annotations
 
