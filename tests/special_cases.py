@@ -192,7 +192,10 @@ COMPLEX = {
         inf positive inf 0; -inf inf inf 3pi/4; inf inf inf pi/4; ±inf nan inf nan;
         nan finite nan nan; nan inf inf nan; nan nan nan nan
     """,
-    "sign": "±0 ±0 0 0; nan any nan nan; any nan nan nan",
+    "sign": """
+        ±0 ±0 0 0; nan any nan nan; any nan nan nan; inf finite 1 0; -inf finite -1 0;
+        finite inf 0 1; finite -inf 0 -1; ±inf ±inf nan nan
+    """,
     "sinh": """
         0 0 0 0; 0 inf ±0 nan; 0 nan ±0 nan; positive inf nan nan; positive nan nan nan;
         inf 0 inf 0; inf positive inf*cis inf*cis; inf inf ±inf nan; inf nan ±inf nan;

@@ -224,13 +224,25 @@ FK_HOST_STATIC Complex<T> pow(Complex<T> x, Complex<T> y) {
     return {static_cast<T>(power.re), static_cast<T>(power.im)};
 }
 
-// A unit number, or zero; halved first when the magnitude overflows.
+// A unit number, or zero. Along an infinite part it is a unit, and across that zero, as in NumPy.
 template <typename T>
 FK_HOST_STATIC Complex<T> sign(Complex<T> z) {
-    if (z.re != z.re || z.im != z.im) return {z.re + z.im, z.re + z.im};
+    const double infinity = __builtin_inf();
+    const bool is_along = magnitude_of(z.re) == infinity;
+    const bool is_across = magnitude_of(z.im) == infinity;
+    if (z.re != z.re || z.im != z.im || (is_along && is_across)) {
+        const T nan = static_cast<T>(__builtin_nan(""));
+        return {nan, nan};
+    }
     if (z.re == 0 && z.im == 0) return {0, 0};
-    const T magnitude = abs(z);
-    return {z.re / magnitude, z.im / magnitude};
+    if (is_along) return {static_cast<T>(__builtin_copysign(1.0, z.re)), 0};
+    if (is_across) return {0, static_cast<T>(__builtin_copysign(1.0, z.im))};
+    // In float64, and far from its limits, so that the magnitude has all its digits.
+    const double sum = magnitude_of<double>(z.re) / 2 + magnitude_of<double>(z.im) / 2;
+    const double scale = sum > 0x1p900 ? 0x1p-200 : sum < 0x1p-900 ? 0x1p200 : 1.0;
+    const double re = z.re * scale, im = z.im * scale;
+    const double magnitude = __builtin_hypot(re, im);
+    return {static_cast<T>(re / magnitude), static_cast<T>(im / magnitude)};
 }
 #endif
 
