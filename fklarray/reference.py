@@ -160,6 +160,17 @@ def _expm1(x: Any) -> Values:
     return _complex(where(x == 0, 0, real), exponential.imag, x.dtype)
 
 
+def _log1p(x: Any) -> Values:
+    if x.dtype.kind != "c":
+        return np.asarray(np.log1p(x))
+    # As in kernels: near zero |1 + x|^2 - 1 is summed from its parts, of which 1 has gone.
+    where: Callable[..., Any] = np.where
+    near = (np.abs(x.real) < 0.5) & (np.abs(x.imag) < 0.5)
+    precise = 0.5 * np.log1p(x.real * (2 + x.real) + x.imag * x.imag)
+    general: Any = np.log1p(x)
+    return _complex(where(near, precise, general.real), general.imag, x.dtype)
+
+
 def _tanh(x: Any) -> Values:
     result: Any = np.tanh(x)
     if x.dtype.kind != "c":
@@ -193,6 +204,7 @@ def _nextafter(x1: Values, x2: Values) -> Values:
 _SPECIAL: dict[str, Callable[..., Any]] = {
     "expm1": _expm1,
     "floor_divide": _floor_divide,
+    "log1p": _log1p,
     "nextafter": _nextafter,
     "positive": _positive,
     "pow": _pow,
