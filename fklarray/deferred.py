@@ -33,7 +33,7 @@ class Deferred:
         Length of the longest chain of deferred results that ends here.
     """
 
-    __slots__ = ("_recipe", "_result", "depth", "nbytes")
+    __slots__ = ("__weakref__", "_recipe", "_result", "depth", "nbytes")
 
     # What the runtime's blocks have; no address equals this one.
     address = -1
@@ -62,6 +62,11 @@ class Deferred:
             for leaf in _streams(recipe[1])
             if isinstance(leaf.buffer, Deferred) and leaf.buffer._recipe is not None
         ]
+
+    def sources(self) -> list[Stream]:
+        """Return what the result is computed from; once it is computed, the result."""
+        recipe = self._recipe
+        return [self.result()] if recipe is None else _streams(recipe[1])
 
     def result(self) -> Stream:
         """Return the result in memory, computed once; its operands are let go then."""

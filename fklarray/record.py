@@ -11,6 +11,7 @@ from fklarray.deferred import MAX_DEPTH, deferred_state, depth, resolved
 from fklarray.dtype_rows import scalar_dtype
 from fklarray.evaluation import count, evaluate
 from fklarray.interchange import state_of_numpy
+from fklarray.pending import admit
 from fklarray.recording import (
     State,
     cast_state,
@@ -204,7 +205,9 @@ def record_deferred(
         if depth(operand._state) >= MAX_DEPTH:
             operand._materialize()
     states = tuple(operand._state if fused else operand._shared() for operand in operands)
-    return Recorded.array(shape, deferred_state(compute, states, dtype, shape))
+    state = deferred_state(compute, states, dtype, shape)
+    admit(state, shape)
+    return Recorded.array(shape, state)
 
 
 def compute_together(arrays: Sequence[Recorded]) -> None:

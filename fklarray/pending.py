@@ -1,0 +1,88 @@
+"""How much memory the results that are yet to be computed may keep from being freed.
+
+The sum of a chunk is small, but while it is pending it keeps the whole chunk. A loop over chunks,
+or a task of Dask or Cubed that combines several, would come to hold all of them. So results that
+take far less memory than they keep are counted, for each thread, and computed when others follow
+that read other memory.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import weakref
+
+from fklarray.deferred import Deferred
+from fklarray.recording import State, stream_of
+
+__all__ = ["MAX_HELD_BYTES", "admit"]
+
+# Small beside a worker's share of memory, large beside the caches, where passes are cheap.
+MAX_HELD_BYTES = 8 << 20
+# Computing a result frees memory worth the name if it takes less than this part of what it keeps.
+_SMALL = 4
+# What is pending takes about as much itself.
+_LEAST_BYTES = 4 << 10
+
+
+class _Pending(threading.local):
+    """Small results that one thread has recorded, and the blocks that they keep."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        self.results: weakref.WeakSet[Deferred] = weakref.WeakSet()
+        self.blocks: dict[int, int] = {}
+        self.nbytes = 0
+
+
+_pending = _Pending()
+
+
+def admit(state: State, shape: tuple[int, ...]) -> None:
+    """Count a result that was recorded; earlier ones are computed if they keep too much else.
+
+    Parameters
+    ----------
+    state : State
+        Of a deferred result.
+    shape : tuple of int
+        Its shape.
+    """
+    result = stream_of(state).buffer
+    assert isinstance(result, Deferred)
+    blocks = _kept_blocks(result)
+    kept = sum(blocks.values())
+    if kept < _LEAST_BYTES or kept < _SMALL * math.prod(shape) * state[0].dtype.itemsize:
+        return
+    known = sum(size for block, size in blocks.items() if block in _pending.blocks)
+    if _pending.nbytes - known > MAX_HELD_BYTES:
+        _compute()
+        known = 0
+    _pending.results.add(result)
+    _pending.nbytes += kept - known
+    _pending.blocks.update(blocks)
+
+
+def _compute() -> None:
+    results = list(_pending.results)
+    _pending.clear()
+    for result in results:
+        result.result()
+
+
+def _kept_blocks(result: Deferred) -> dict[int, int]:
+    """Return the blocks that a pending result keeps, and their sizes."""
+    blocks: dict[int, int] = {}
+    seen = {id(result)}
+    waiting = [result]
+    while waiting:
+        for leaf in waiting.pop().sources():
+            memory = leaf.buffer
+            if not isinstance(memory, Deferred):
+                blocks[id(memory)] = memory.nbytes
+            elif id(memory) not in seen:
+                seen.add(id(memory))
+                waiting.append(memory)
+    return blocks
