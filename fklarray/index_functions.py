@@ -9,7 +9,7 @@ import numpy as np
 from fklarray.array import Array
 from fklarray.conversion import asarray
 from fklarray.manipulation import broadcast_shapes, reshape
-from fklarray.reductions import array_operand, deferred_on_numpy, normal_axes
+from fklarray.reductions import array_operand, deferred_on_numpy, normal_axis
 
 __all__ = ["take", "take_along_axis"]
 
@@ -72,7 +72,7 @@ def take(x: Array, indices: Array | int, /, *, axis: int | None = None) -> Array
         if x.ndim > 1:
             raise ValueError(f"take needs an axis for an array of shape {x.shape}")
         x, axis = reshape(x, (-1,)), 0
-    (along,) = normal_axes(axis, x.ndim)
+    along = normal_axis(axis, x.ndim)
     chosen = _checked("take", indices, x.shape[along], along)
     shape = (*x.shape[:along], *chosen.shape, *x.shape[along + 1 :])
     return deferred_on_numpy(
@@ -115,7 +115,7 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     Array API standard 2025.12, "Indexing Functions", ``take_along_axis``.
     """
     x = array_operand("take_along_axis", x)
-    (along,) = normal_axes(axis, x.ndim)
+    along = normal_axis(axis, x.ndim)
     chosen = _checked("take_along_axis", indices, x.shape[along], along)
     if chosen.ndim != x.ndim:
         raise ValueError(

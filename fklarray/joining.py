@@ -19,7 +19,7 @@ from fklarray.interchange import empty_state
 from fklarray.manipulation import broadcast_to, expand_dims, moveaxis, reshape
 from fklarray.record import Number, record_deferred
 from fklarray.recording import State, cast_state, common_dtype, stream_of
-from fklarray.reductions import array_operand, normal_axes
+from fklarray.reductions import array_operand, normal_axis
 
 __all__ = ["concat", "pad", "repeat", "roll", "stack", "tile", "unstack"]
 
@@ -59,7 +59,7 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
     shapes = [part.shape for part in parts]
     if any(not shape for shape in shapes):
         raise ValueError(f"concat needs arrays with dimensions; got shapes {shapes}")
-    (along,) = normal_axes(axis or 0, parts[0].ndim)
+    along = normal_axis(0 if axis is None else axis, parts[0].ndim)
     outside = {(*shape[:along], *shape[along + 1 :]) for shape in shapes}
     if len(outside) > 1 or len({len(shape) for shape in shapes}) > 1:
         raise ValueError(f"concat along axis {along} needs shapes that fit; got {shapes}")
@@ -112,7 +112,7 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     if len({part.shape for part in parts}) != 1:
         shapes = [part.shape for part in parts]
         raise ValueError(f"stack needs at least one array and equal shapes; got {shapes}")
-    (along,) = normal_axes(axis, parts[0].ndim + 1)
+    along = normal_axis(axis, parts[0].ndim + 1)
     return concat([expand_dims(part, axis=along) for part in parts], axis=along)
 
 
@@ -133,7 +133,7 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     x = array_operand("unstack", x)
     if not x.ndim:
         raise ValueError("unstack needs an array with dimensions")
-    return tuple(moveaxis(x, axis, 0))
+    return tuple(moveaxis(x, normal_axis(axis, x.ndim), 0))
 
 
 def roll(
@@ -166,7 +166,7 @@ def roll(
         flat = reshape(x, (-1,))
         shifts = [shift] if not isinstance(shift, Sequence) else list(shift)
         return reshape(_rolled(flat, sum(map(operator.index, shifts)), 0), x.shape)
-    axes = [normal_axes(one, x.ndim)[0] for one in (axis if isinstance(axis, Sequence) else [axis])]
+    axes = [normal_axis(one, x.ndim) for one in (axis if isinstance(axis, Sequence) else [axis])]
     shifts = [shift] * len(axes) if not isinstance(shift, Sequence) else list(shift)
     if len(shifts) == 1:
         shifts *= len(axes)
@@ -220,7 +220,7 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
     x = array_operand("repeat", x)
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
-    (along,) = normal_axes(axis, x.ndim)
+    along = normal_axis(axis, x.ndim)
     if isinstance(repeats, (Array, np.ndarray)) and np.ndim(repeats):
         counts = array_operand("repeat", repeats)
         if counts.dtype.kind not in "iu":

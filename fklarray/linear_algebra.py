@@ -156,7 +156,10 @@ def tensordot(
         if number < 0:
             raise ValueError(f"tensordot needs a number of axes that is not negative, not {number}")
         axes = (range(-number, 0), range(number))
-    ours, theirs = normal_axes(axes[0], first.ndim), normal_axes(axes[1], second.ndim)
+    ours, theirs = (
+        normal_axes(tuple(one) if isinstance(one, Sequence) else one, x.ndim)
+        for one, x in zip(axes, (first, second), strict=True)
+    )
     if [first.shape[axis] for axis in ours] != [second.shape[axis] for axis in theirs]:
         raise ValueError(
             f"tensordot cannot contract axes {ours} of shape {first.shape} with axes {theirs} of "

@@ -12,7 +12,7 @@ from fklarray import views
 from fklarray.array import Array
 from fklarray.record import in_order, record_deferred
 from fklarray.recording import scalar_state
-from fklarray.reductions import array_operand
+from fklarray.reductions import array_operand, normal_axes
 from fklarray_codegen import layout
 
 __all__ = [
@@ -129,8 +129,8 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...]) -> Array:
         If axes repeat.
     """
     x = array_operand("expand_dims", x)
-    count = len(axis) if isinstance(axis, Sequence) else 1
-    axes = sorted(normalize_axis_tuple(axis, x.ndim + count))
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = sorted(normalize_axis_tuple(given, x.ndim + len(given)))
     shape = list(x.shape)
     for one in axes:
         shape.insert(one, 1)
@@ -148,7 +148,7 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
         If a dimension has more or fewer elements than one.
     """
     x = array_operand("squeeze", x)
-    axes = normalize_axis_tuple(axis, x.ndim)
+    axes = normal_axes(axis if isinstance(axis, tuple) else (axis,), x.ndim)
     if any(x.shape[one] != 1 for one in axes):
         raise ValueError(f"cannot squeeze axes {axes} of an array of shape {x.shape}")
     kept = [one for one in range(x.ndim) if one not in axes]

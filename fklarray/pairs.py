@@ -11,7 +11,7 @@ from fklarray.dtype_rows import DType
 from fklarray.elementwise import logical_and, multiply
 from fklarray.manipulation import moveaxis
 from fklarray.recording import common_dtype, scalar_state, weak_dtype
-from fklarray.reductions import array_operand, normal_axes
+from fklarray.reductions import array_operand, normal_axis
 
 __all__ = ["array_pair", "product", "promoted_pair", "vectors_last"]
 
@@ -69,7 +69,7 @@ def vectors_last(function: str, x1: Array, x2: Array, axis: int) -> tuple[Array,
     numpy.exceptions.AxisError
         If the axis is out of bounds.
     """
-    first, second = (moveaxis(x, normal_axes((axis,), x.ndim)[0], -1) for x in (x1, x2))
+    first, second = (moveaxis(x, normal_axis(axis, x.ndim), -1) for x in (x1, x2))
     if first.shape[-1] != second.shape[-1]:
         raise ValueError(
             f"{function} needs one extent along axis {axis}; got shapes {x1.shape} and {x2.shape}"

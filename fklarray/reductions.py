@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_tuple
+from numpy.lib.array_utils import normalize_axis_index
 
 from fklarray.array import Array
 from fklarray.conversion import asarray
@@ -26,12 +26,13 @@ __all__ = [
     "empty_extent",
     "in_dtype",
     "normal_axes",
+    "normal_axis",
     "one_correction",
     "reduced_shape",
     "wide",
 ]
 
-Axes: TypeAlias = int | Sequence[int] | None
+Axes: TypeAlias = int | tuple[int, ...] | None
 # A function of NumPy of one array or of two.
 Function: TypeAlias = Callable[[Any], Any] | Callable[[Any, Any], Any]
 _Values = np.ndarray[Any, Any]
@@ -81,8 +82,31 @@ def normal_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
         If an axis is out of bounds.
     ValueError
         If an axis is given twice.
+    TypeError
+        If it is neither an integer nor a tuple of them.
     """
-    return tuple(range(ndim)) if axis is None else normalize_axis_tuple(axis, ndim)
+    if axis is None:
+        return tuple(range(ndim))
+    given = axis if isinstance(axis, tuple) else (axis,)
+    axes = tuple(normal_axis(one, ndim) for one in given)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"axes {axis} of {ndim} dimensions have a repeated axis")
+    return axes
+
+
+def normal_axis(axis: int, ndim: int) -> int:
+    """Return an axis counted from the front.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If it is out of bounds.
+    TypeError
+        If it is not an integer.
+    """
+    if isinstance(axis, (bool, np.bool_)):
+        raise TypeError(f"an axis is an integer, not {axis}")
+    return normalize_axis_index(axis, ndim)
 
 
 def reduced_shape(shape: tuple[int, ...], axes: Sequence[int], keepdims: bool) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ __all__ = ["argmax", "argmin", "count_nonzero"]
 
 def _position(name: str, x: Array, axis: int | None, keepdims: builtins.bool) -> Array:
     x = array_operand(name, x)
-    axes = normal_axes(axis, x.ndim)
+    axes = normal_axes(None if axis is None else (axis,), x.ndim)
     if empty_extent(x.shape, axes):
         raise ValueError(
             f"{name} over axes {axes} of shape {x.shape} has no elements to choose from"

@@ -10,7 +10,7 @@ import numpy as np
 from fklarray.array import Array
 from fklarray.delegation import ordered
 from fklarray.dtype_rows import DTYPES
-from fklarray.reductions import array_operand, deferred_on_numpy, normal_axes
+from fklarray.reductions import array_operand, deferred_on_numpy, normal_axis
 
 __all__ = ["argsort", "sort"]
 
@@ -48,7 +48,7 @@ def sort(
     Array API standard 2025.12, "Sorting Functions", ``sort``.
     """
     x = array_operand("sort", x)
-    (along,) = normal_axes((axis,), x.ndim)
+    along = normal_axis(axis, x.ndim)
 
     def in_order(values: _Values) -> _Values:
         # Reversed before and after, so that equal elements keep their order.
@@ -84,7 +84,7 @@ def argsort(
     Array API standard 2025.12, "Sorting Functions", ``argsort``.
     """
     x = array_operand("argsort", x)
-    (along,) = normal_axes((axis,), x.ndim)
+    along = normal_axis(axis, x.ndim)
     last = x.shape[along] - 1
 
     def in_order(values: _Values) -> _Values:

@@ -18,6 +18,7 @@ from fklarray.reductions import (
     empty_extent,
     in_dtype,
     normal_axes,
+    normal_axis,
     one_correction,
     reduced_shape,
     wide,
@@ -306,7 +307,7 @@ def _cumulate(
     if axis is None and x.ndim > 1:
         raise ValueError(f"{name} needs an axis for an array of shape {x.shape}")
     shape = x.shape or (1,)
-    (along,) = normal_axes(0 if axis is None else axis, len(shape))
+    along = normal_axis(0 if axis is None else axis, len(shape))
     row = _sum_dtype(x._state[0].dtype, dtype)
     if include_initial:
         shape = (*shape[:along], shape[along] + 1, *shape[along + 1 :])

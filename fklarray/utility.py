@@ -12,7 +12,14 @@ from fklarray.dtype_rows import DTYPES
 from fklarray.elementwise import not_equal, subtract
 from fklarray.joining import concat
 from fklarray.manipulation import broadcast_to
-from fklarray.reductions import Axes, array_operand, deferred_on_numpy, normal_axes, reduced_shape
+from fklarray.reductions import (
+    Axes,
+    array_operand,
+    deferred_on_numpy,
+    normal_axes,
+    normal_axis,
+    reduced_shape,
+)
 
 __all__ = ["all", "any", "diff"]
 
@@ -109,7 +116,7 @@ def diff(
         raise ValueError(f"diff needs an order that is not negative, not {n}")
     if not x.ndim:
         raise ValueError("diff needs an array with dimensions")
-    (along,) = normal_axes(axis, x.ndim)
+    along = normal_axis(axis, x.ndim)
     if n == 0:
         return x
     edge = (*x.shape[:along], 1, *x.shape[along + 1 :])

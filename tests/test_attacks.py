@@ -1,0 +1,49 @@
+"""What hostile use has broken once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fklarray as xp
+
+_X = np.arange(12.0).reshape(3, 4)
+_NO_AXES = (True, "0", 1.0, [0], {0}, {}, np.array([0]), range(1), b"0")
+_REDUCTIONS = ("sum", "prod", "mean", "var", "std", "max", "min", "all", "any", "count_nonzero")
+_NAN_AWARE = ("nansum", "nanmean", "nanmax", "nanmin", "nanstd", "nanvar")
+_ALONG_ONE = ("argmax", "argmin", "sort", "argsort", "cumulative_sum", "cumulative_prod", "unstack")
+
+
+@pytest.mark.parametrize("axis", _NO_AXES, ids=repr)
+@pytest.mark.parametrize("name", [*_REDUCTIONS, *_NAN_AWARE, *_ALONG_ONE, "diff", "squeeze"])
+def test_what_is_no_axis_is_refused_when_it_is_recorded(name: str, axis: Any) -> None:
+    with pytest.raises(TypeError):
+        getattr(xp, name)(xp.asarray(_X), axis=axis)
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin", "sort", "cumulative_sum", "diff"])
+def test_a_tuple_is_not_one_axis(name: str) -> None:
+    with pytest.raises(TypeError):
+        getattr(xp, name)(xp.asarray(_X), axis=(0, 1))
+
+
+@pytest.mark.parametrize("axis", [(0, 1), [0], np.array([0]), True, "", ()], ids=repr)
+def test_joining_refuses_what_is_not_one_axis(axis: Any) -> None:
+    x = xp.asarray(_X)
+    for join in (xp.concat, xp.stack):
+        with pytest.raises(TypeError):
+            join([x, x], axis=axis)
+
+
+def test_roll_does_not_drop_axes_given_as_an_array() -> None:
+    with pytest.raises(TypeError):
+        xp.roll(xp.asarray(_X), 1, axis=np.array([0, 1]))  # type: ignore[arg-type]
+
+
+def test_tensordot_takes_lists_and_numbers_for_axes() -> None:
+    x = xp.asarray(_X)
+    for axes in (([0], [0]), ((0, 1), (0, 1)), (0, 0), (range(1), range(1))):
+        expected = np.tensordot(_X, _X, axes)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(xp.tensordot(x, x, axes=axes), expected)  # type: ignore[arg-type]
