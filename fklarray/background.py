@@ -32,12 +32,11 @@ _GRACE_SECONDS = 5.0
 class _Wanted:
     """A kernel that is neither in memory nor was on disk."""
 
-    __slots__ = ("failed", "message", "queued", "seconds")
+    __slots__ = ("message", "queued", "seconds")
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self.queued = False
-        self.failed = False
+        self.queued = False  # stays so after a failure: nothing is tried twice
         self.message = ""
 
 
@@ -81,7 +80,7 @@ def find(unit: Unit, operations: int, elements: int) -> Kernel | None:
         if len(_wanted) > _MAX_WANTED:
             _wanted.popitem(last=False)
         wanted.seconds += operations * (_SECONDS_PER_CALL + elements * _SECONDS_PER_ELEMENT)
-        if not (wanted.queued or wanted.failed) and wanted.seconds > _SECONDS_PER_COMPILATION:
+        if not wanted.queued and wanted.seconds > _SECONDS_PER_COMPILATION:
             wanted.queued = True
             _enqueue(unit)
         message, wanted.message = wanted.message, ""
@@ -136,7 +135,7 @@ def _work() -> None:
             wanted = _wanted.pop((unit.signature, unit.store), None)
             if message:
                 wanted = wanted or _Wanted()
-                wanted.failed, wanted.message = True, message
+                wanted.queued, wanted.message = True, message
                 _wanted[unit.signature, unit.store] = wanted
             _changed.notify_all()
 
@@ -162,9 +161,9 @@ def _begin_anew() -> None:
     global _changed, _thread  # noqa: PLW0603
     _changed = threading.Condition()
     _thread = None
+    for unit in _queue:
+        _wanted.pop((unit.signature, unit.store), None)
     _queue.clear()
-    for wanted in _wanted.values():
-        wanted.queued = False
 
 
 os.register_at_fork(after_in_child=_begin_anew)

@@ -140,7 +140,9 @@ def _run(code: str, tmp_path: Path, **changes: str | None) -> subprocess.Complet
         else:
             environment[name] = value
     command = [sys.executable, "-c", code]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=300
+    )
 
 
 @pytest.mark.parametrize("mode", ["sync", "background"])
