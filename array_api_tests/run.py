@@ -2,12 +2,13 @@
 
     python array_api_tests/run.py                            # every kernel compiled when it is met
     python array_api_tests/run.py --compile background --examples 50
-    python array_api_tests/run.py --suite PATH               # another checkout of the suite
+    python array_api_tests/run.py --suite PATH               # a checkout of the suite
     python array_api_tests/run.py --fresh                    # the newest one, cloned for this run
 
 The suite is looked for in ``--suite``, in the folder that the environment variable
-``FKLARRAY_ARRAY_API_TESTS`` names, and in ``../shared/array-api-tests`` beside this checkout. That
-it is in none of them is an error, as is a test that fails, and more skipped tests than NumPy has.
+``FKLARRAY_ARRAY_API_TESTS`` names, and in ``../shared/array-api-tests`` beside this checkout; where
+none is named and there is none, it is cloned. That it cannot be had is an error, as is a test that
+fails, and more skipped tests than NumPy has.
 
 Needs the extra ``test``. This folder has no ``__init__.py``, which would hide the suite's package
 of the same name.
@@ -26,6 +27,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+BESIDE = ROOT.parent / "shared" / "array-api-tests"
 XFAILS = HERE / "xfails.txt"
 REPOSITORY = "https://github.com/data-apis/array-api-tests"
 
@@ -44,7 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="array-api-tests-") as scratch:
         try:
-            suite = clone(Path(scratch)) if options.fresh else find_suite(options.suite)
+            fresh = options.fresh or not (options.suite or _named() or BESIDE.is_dir())
+            suite = clone(Path(scratch)) if fresh else find_suite(options.suite)
             report = Path(scratch, "report.json")
             code = subprocess.run(
                 command(suite, report, options), env=environment(options), check=False
@@ -71,6 +74,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _named() -> str | None:
+    return os.environ.get("FKLARRAY_ARRAY_API_TESTS")
+
+
 def find_suite(given: Path | None) -> Path:
     """Return the suite's folder.
 
@@ -79,8 +86,7 @@ def find_suite(given: Path | None) -> Path:
     UnusableError
         If it is not there, or is no complete checkout.
     """
-    named = os.environ.get("FKLARRAY_ARRAY_API_TESTS")
-    suite = (given or Path(named or ROOT.parent / "shared" / "array-api-tests")).resolve()
+    suite = (given or Path(_named() or BESIDE)).resolve()
     for part in ("conftest.py", "array_api_tests/__init__.py", "array-api/src/array_api_stubs"):
         if not (suite / part).exists():
             raise UnusableError(
