@@ -18,6 +18,7 @@ from fklarray.dtype_rows import (
     scalar_dtype,
 )
 from fklarray.interchange import copy_of, from_producer, state_of_numpy
+from fklarray.pending import make_room
 from fklarray.recording import cast_state, scalar_state
 
 __all__ = ["asarray", "from_dlpack"]
@@ -66,6 +67,7 @@ def asarray(
     if isinstance(obj, np.ndarray):
         # A subclass (a masked array, a matrix) must not slip its own rules in.
         plain: np.ndarray[Any, Any] = np.asarray(foreign)
+        make_room(plain.nbytes)
         result = Array(plain.shape, state_of_numpy(plain, copy))
         return result if dtype is None else _from_array(result, dtype, copy and None)
     if type(obj) in (builtins.bool, int, float, complex):

@@ -3,7 +3,7 @@
 The sum of a chunk is small, but while it is pending it keeps the whole chunk. A loop over chunks,
 or a task of Dask or Cubed that combines several, would come to hold all of them. So results that
 take far less memory than they keep are counted, for each thread, and computed when others follow
-that read other memory.
+that read other memory, or before such memory comes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import weakref
 from fklarray.deferred import Deferred
 from fklarray.recording import State, stream_of
 
-__all__ = ["MAX_HELD_BYTES", "admit"]
+__all__ = ["MAX_HELD_BYTES", "admit", "make_room"]
 
 # Small beside a worker's share of memory, large beside the caches, where passes are cheap.
 MAX_HELD_BYTES = 8 << 20
@@ -63,6 +63,12 @@ def admit(state: State, shape: tuple[int, ...]) -> None:
     _pending.results.add(result)
     _pending.nbytes += kept - known
     _pending.blocks.update(blocks)
+
+
+def make_room(nbytes: int) -> None:
+    """Compute what keeps much memory, before an array of so many bytes comes."""
+    if nbytes > _LEAST_BYTES and _pending.nbytes > MAX_HELD_BYTES:
+        _compute()
 
 
 def _compute() -> None:
