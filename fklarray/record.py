@@ -81,8 +81,9 @@ class Recorded:
         if is_contiguous(pending, self._shape):
             return pending
         count("flushes")
-        state = resolved(pending)
-        if not is_contiguous(state, self._shape):
+        # A deferred result may be all that there is to compute.
+        state = pending if pending[0].operations else resolved(pending)
+        if state is pending or not is_contiguous(state, self._shape):
             (state,) = evaluate(*state, self._shape)
         # An assignment in another thread meanwhile wins.
         if self._state is pending:
@@ -98,12 +99,25 @@ class Recorded:
         node = pending[0]
         if node.operations == 0:
             return pending
-        shape = self._shape
+        # Where it is broadcast, one element stands for all.
+        shape = _distinct(pending, self._shape)
         state = deferred_state(in_order(shape), (pending,), node.dtype, shape)
         # An assignment in another thread meanwhile wins.
         if self._state is pending:
             self._state = state
         return state
+
+
+def _distinct(state: State, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape with one element along the axes along which nothing differs."""
+    ndim = len(shape)
+    moving = {
+        axis
+        for leaf in state[1]
+        for axis, stride in enumerate(leaf.strides, ndim - len(leaf.strides))
+        if stride
+    }
+    return tuple(extent if axis in moving else min(extent, 1) for axis, extent in enumerate(shape))
 
 
 def record(op: Op, *operands: Operand) -> Array:

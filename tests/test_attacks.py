@@ -10,7 +10,7 @@ import pytest
 import fklarray as xp
 
 _X = np.arange(12.0).reshape(3, 4)
-_NO_AXES = (True, "0", 1.0, [0], {0}, {}, np.array([0]), range(1), b"0")
+_NO_AXES: tuple[Any, ...] = (True, "0", 1.0, [0], {0}, {}, np.array([0]), range(1), b"0")
 _REDUCTIONS = ("sum", "prod", "mean", "var", "std", "max", "min", "all", "any", "count_nonzero")
 _NAN_AWARE = ("nansum", "nanmean", "nanmax", "nanmin", "nanstd", "nanvar")
 _ALONG_ONE = ("argmax", "argmin", "sort", "argsort", "cumulative_sum", "cumulative_prod", "unstack")
@@ -45,5 +45,32 @@ def test_roll_does_not_drop_axes_given_as_an_array() -> None:
 def test_tensordot_takes_lists_and_numbers_for_axes() -> None:
     x = xp.asarray(_X)
     for axes in (([0], [0]), ((0, 1), (0, 1)), (0, 0), (range(1), range(1))):
-        expected = np.tensordot(_X, _X, axes)  # type: ignore[arg-type]
+        expected = np.tensordot(_X, _X, axes)
         np.testing.assert_array_equal(xp.tensordot(x, x, axes=axes), expected)  # type: ignore[arg-type]
+
+
+def test_a_reduction_of_a_broadcast_expression_takes_no_memory_for_it() -> None:
+    row = xp.asarray(_X[0]) * 2
+    before = xp.counters()["pool_bytes"]
+    total = xp.sum(xp.broadcast_to(row, (1_000_000, 4)))
+    assert float(total) == 1_000_000 * 12.0
+    assert xp.counters()["pool_bytes"] - before < 1 << 20
+
+
+def test_parts_that_are_broadcast_or_empty_are_shared_right() -> None:
+    row, column = xp.asarray(_X[:1]), xp.asarray(_X[:, :1])
+    cases = (
+        (xp.broadcast_to(row + 1, (3, 4)), np.broadcast_to(_X[:1] + 1, (3, 4))),
+        (xp.broadcast_to(row + 1, (0, 4)), np.empty((0, 4))),
+        (row + column, _X[:1] + _X[:, :1]),
+        (xp.broadcast_to(xp.asarray(2.0) * 3, (2, 0, 3)), np.empty((2, 0, 3))),
+        (
+            xp.flip(xp.broadcast_to(column - 1, (2, 3, 4)), axis=1),
+            np.broadcast_to((_X[:, :1] - 1)[::-1], (2, 3, 4)),
+        ),
+    )
+    for pending, expected in cases:
+        for axis in range(expected.ndim):
+            got = xp.cumulative_sum(pending, axis=axis)
+            np.testing.assert_array_equal(got, np.cumulative_sum(expected, axis=axis))
+        np.testing.assert_array_equal(pending, expected)
