@@ -70,6 +70,8 @@ def full(
     ------
     ValueError
         If an extent is negative.
+    TypeError
+        If `fill_value` is not a number.
     OverflowError
         If an integer value is out of the data type's range.
     """
@@ -81,6 +83,8 @@ def full(
             raise ValueError(f"fill_value must have no dimensions, not shape {value.shape}")
         row = row_or_default(dtype, value._state[0].dtype)
         return Array(extents, cast_state(value._state, row))
+    if not isinstance(fill_value, (int, float, complex)):
+        raise TypeError(f"fill_value must be a number, not {fill_value!r}")
     return Array(extents, scalar_state(fill_value, row_or_default(dtype, scalar_dtype(fill_value))))
 
 
@@ -114,6 +118,17 @@ def empty(
     return zeros(shape, dtype=dtype, device=device)
 
 
+def _like(
+    function: str,
+    x: Array,
+    fill_value: Number | Array,
+    dtype: DtypeLike | None,
+    device: Device | str | None,
+) -> Array:
+    x = array_operand(function, x)
+    return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device)
+
+
 def full_like(
     x: Array,
     /,
@@ -123,28 +138,28 @@ def full_like(
     device: Device | str | None = None,
 ) -> Array:
     """Return an array of one value with the shape and data type of another."""
-    return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device)
+    return _like("full_like", x, fill_value, dtype, device)
 
 
 def zeros_like(
     x: Array, /, *, dtype: DtypeLike | None = None, device: Device | str | None = None
 ) -> Array:
     """Return zeros with the shape and data type of another array."""
-    return full_like(x, 0, dtype=dtype, device=device)
+    return _like("zeros_like", x, 0, dtype, device)
 
 
 def ones_like(
     x: Array, /, *, dtype: DtypeLike | None = None, device: Device | str | None = None
 ) -> Array:
     """Return ones with the shape and data type of another array."""
-    return full_like(x, 1, dtype=dtype, device=device)
+    return _like("ones_like", x, 1, dtype, device)
 
 
 def empty_like(
     x: Array, /, *, dtype: DtypeLike | None = None, device: Device | str | None = None
 ) -> Array:
     """Return an array of any values with the shape and data type of another."""
-    return zeros_like(x, dtype=dtype, device=device)
+    return _like("empty_like", x, 0, dtype, device)
 
 
 def _of_numpy(values: np.ndarray[Any, Any], row: DType) -> Array:

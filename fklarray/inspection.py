@@ -12,6 +12,7 @@ from fklarray.device import CPU, Device, as_device
 from fklarray.dtype_rows import NUMPY_DTYPES
 from fklarray.evaluation import COUNTERS, pool_bytes, program_of
 from fklarray.recording import combine_outputs, is_stream
+from fklarray.reductions import array_operand
 
 __all__ = ["Explanation", "__array_namespace_info__", "counters", "explain"]
 
@@ -80,9 +81,12 @@ def explain(*arrays: Array) -> Explanation:
     ------
     ValueError
         If no array is given, or their shapes differ.
+    TypeError
+        If an argument is not an array.
     """
     if not arrays:
         raise ValueError("explain needs at least one array")
+    arrays = tuple(array_operand("explain", array) for array in arrays)
     shapes = {array.shape for array in arrays}
     if len(shapes) > 1:
         raise ValueError(f"arrays of different shapes are different kernels: {sorted(shapes)}")

@@ -157,6 +157,11 @@ class Methods(Operators):
         """Return the index of the least element; see `fklarray.argmin`."""
         return self._reduce("argmin", out, axis=axis, keepdims=keepdims)
 
+    def __contains__(self, value: Any) -> builtins.bool:
+        """Return whether any element equals a value, as `numpy.ndarray` does."""
+        found: Any = self == value
+        return found if isinstance(found, builtins.bool) else builtins.bool(found.any())
+
     def reshape(self, *shape: int | Sequence[int], copy: builtins.bool | None = None) -> Array:
         """Give the elements another shape: ``reshape(2, 3)`` or ``reshape((2, 3))``."""
         extents: Any = shape[0] if len(shape) == 1 else shape

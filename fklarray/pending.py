@@ -8,6 +8,7 @@ that read other memory, or before such memory comes.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import weakref
@@ -75,7 +76,9 @@ def _compute() -> None:
     results = list(_pending.results)
     _pending.clear()
     for result in results:
-        result.result()
+        # One that fails stays pending, and says so where its own value is asked for.
+        with contextlib.suppress(Exception):
+            result.result()
 
 
 def _kept_blocks(result: Deferred) -> dict[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -110,8 +111,14 @@ def normal_axis(axis: int, ndim: int) -> int:
 
 
 def reduced_shape(shape: tuple[int, ...], axes: Sequence[int], keepdims: bool) -> tuple[int, ...]:
-    """Return the shape after a reduction."""
-    if keepdims:
+    """Return the shape after a reduction.
+
+    Raises
+    ------
+    TypeError
+        If `keepdims` is neither true nor false.
+    """
+    if operator.index(keepdims):
         return tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
     return tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
 

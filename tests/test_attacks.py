@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fklarray as xp
+from fklarray.pending import MAX_HELD_BYTES
 
 _X = np.arange(12.0).reshape(3, 4)
 _NO_AXES: tuple[Any, ...] = (True, "0", 1.0, [0], {0}, {}, np.array([0]), range(1), b"0")
@@ -74,3 +75,45 @@ def test_parts_that_are_broadcast_or_empty_are_shared_right() -> None:
             got = xp.cumulative_sum(pending, axis=axis)
             np.testing.assert_array_equal(got, np.cumulative_sum(expected, axis=axis))
         np.testing.assert_array_equal(pending, expected)
+
+
+@pytest.mark.parametrize("keepdims", ["no", None, 1.5, np.True_], ids=repr)
+@pytest.mark.parametrize("name", [*_REDUCTIONS, *_NAN_AWARE, "argmax", "argmin", "median"])
+def test_what_is_no_truth_is_refused_when_it_is_recorded(name: str, keepdims: Any) -> None:
+    with pytest.raises(TypeError):
+        getattr(xp, name)(xp.asarray(_X), keepdims=keepdims)
+
+
+def test_a_pending_result_that_fails_does_not_hit_what_is_recorded_after_it() -> None:
+    xp.materialize(xp.sum(xp.asarray(_X)))
+    indices = np.array([0, 1])
+    broken = xp.take(xp.asarray(np.zeros(MAX_HELD_BYTES // 4)), xp.from_dlpack(indices))
+    indices[0] = 1 << 40  # shared memory: what DLPack gives can be changed after the check
+    later = [xp.sum(xp.asarray(np.ones(MAX_HELD_BYTES // 8 + 1))) for _ in range(3)]
+    assert [float(one) for one in later] == [MAX_HELD_BYTES // 8 + 1] * 3
+    with pytest.raises(IndexError):
+        np.asarray(broken)
+
+
+@pytest.mark.parametrize("name", ["zeros_like", "ones_like", "empty_like", "explain"])
+def test_what_is_no_array_is_refused_by_name(name: str) -> None:
+    for value in (None, "a", [1, 2], 3):
+        with pytest.raises(TypeError, match=name):
+            getattr(xp, name)(value)
+
+
+@pytest.mark.parametrize("value", [None, "1", [1, 2], {}], ids=repr)
+def test_only_numbers_fill(value: Any) -> None:
+    for dtype in (None, np.float64):
+        with pytest.raises(TypeError, match="fill_value"):
+            xp.full(3, value, dtype=dtype)
+    with pytest.raises(TypeError, match="fill_value"):
+        xp.full_like(xp.asarray(_X), value)
+
+
+def test_in_asks_whether_any_element_is_equal() -> None:
+    x = xp.asarray(_X)
+    assert 3 in x
+    assert 3.5 not in x
+    assert "a" not in x
+    assert 0.0 not in xp.zeros((0, 2))
