@@ -83,8 +83,9 @@ def full(
             raise ValueError(f"fill_value must have no dimensions, not shape {value.shape}")
         row = row_or_default(dtype, value._state[0].dtype)
         return Array(extents, cast_state(value._state, row))
-    if not isinstance(fill_value, (int, float, complex)):
-        raise TypeError(f"fill_value must be a number, not {fill_value!r}")
+    given: Any = fill_value
+    if not isinstance(given, (int, float, complex)):
+        raise TypeError(f"fill_value must be a number, not {given!r}")
     return Array(extents, scalar_state(fill_value, row_or_default(dtype, scalar_dtype(fill_value))))
 
 

@@ -123,7 +123,7 @@ def matrix_transpose(x: Array, /) -> Array:
 
 
 def tensordot(
-    x1: Array, x2: Array, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2
+    x1: Array, x2: Array, /, *, axes: int | tuple[int | Sequence[int], int | Sequence[int]] = 2
 ) -> Array:
     """Return the contraction of two arrays over axes.
 
