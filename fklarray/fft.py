@@ -10,6 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from fklarray.array import Array
 from fklarray.conversion import asarray
+from fklarray.creation import zeros
 from fklarray.data_type_functions import astype
 from fklarray.delegation import on_numpy
 from fklarray.device import Device
@@ -46,10 +47,22 @@ def _operand(function: str, x: object) -> Array:
     return array if row.is_standard else astype(array, np.float32)
 
 
+def _filled(x: Array, axes: Sequence[int], lengths: Sequence[int | None]) -> Array:
+    """Return zeros for an array without elements that is filled up to some lengths.
+
+    NumPy's inverse transforms of real values read elements that are not there.
+    """
+    shape = list(x.shape)
+    for axis, length in zip(axes, lengths, strict=False):
+        shape[axis] = shape[axis] or int(bool(length))
+    return x if tuple(shape) == x.shape else zeros(shape, dtype=x.dtype)
+
+
 def _along(function: str, x: Array, n: int | None, axis: int, norm: Norm) -> Array:
     """Run a transform along one axis."""
     x = _operand(function, x)
     along = normalize_axis_index(axis, x.ndim)
+    x = _filled(x, [along], [n])
     transform: Callable[..., Any] = getattr(np.fft, function)
     result: Array = on_numpy(transform, x, n=n, axis=along, norm=norm)
     return result
@@ -63,6 +76,7 @@ def _over(
     if s is not None and axes is None:
         raise ValueError(f"{function} needs axes for the shape s={tuple(s)}")
     over = None if axes is None else [normalize_axis_index(axis, x.ndim) for axis in axes]
+    x = _filled(x, over or [], s or [])
     transform: Callable[..., Any] = getattr(np.fft, function)
     result: Array = on_numpy(transform, x, s=s, axes=over, norm=norm)
     return result

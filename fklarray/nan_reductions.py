@@ -130,7 +130,8 @@ def _variance(x: Array, axis: Axes, correction: float, keepdims: builtins.bool) 
         real_part(multiply(centred, conj(centred))) if x.dtype.kind == "c" else square(centred)
     )
     divisor = subtract(_count(x, axis, keepdims), correction)
-    total = nansum(squares, axis=axis, keepdims=keepdims)
+    # What is not a number only by centring stays so.
+    total = sum(where(isnan(x), 0, squares), axis=axis, keepdims=keepdims)
     return _rounded(divide(total, where(greater(divisor, 0), divisor, np.nan)), squares)
 
 
