@@ -15,9 +15,7 @@ from fklarray_codegen.dtypes import DTYPES, DType
 from fklarray_codegen.ops import OPS
 from samples import Values, operands, operations, random
 
-FLOATING = [
-    row for row in DTYPES.values() if row.kind in ("real", "complex") and row.is_standard
-]
+FLOATING = [row for row in DTYPES.values() if row.kind in ("real", "complex") and row.is_standard]
 CASES = [
     pytest.param(op.name, row, id=f"{op.name}-{row.name}")
     for row in FLOATING

@@ -108,6 +108,12 @@ def _bincount(x: Values, weights: Values | None = None, minlength: int = 0) -> V
     return np.bincount(x, weights, minlength)
 
 
+@st.composite
+def _diag_calls(draw: st.DrawFn) -> Call:
+    shape = draw(st.sampled_from([(0,), (3,), (2, 3), (4, 2), (0, 2), (), (1, 2, 2)]))
+    return Call.of(draw(inputs(EVERY, st.just(shape), tame_values)), draw(st.integers(-4, 4)))
+
+
 # ---------------------------------------------------------------------------- special functions
 
 # Of these functions some operands are orders or counts, which SciPy wants as integers.
@@ -188,5 +194,6 @@ ROWS = [
     Row("nn.log_softmax", _normalised(), _log_softmax),
     Row("logsumexp", _normalised(keepdims=st.booleans()), _logsumexp),
     Row("bincount", _bincount_calls(), _bincount),
+    Row("diag", _diag_calls(), np.diag),
     *(Row(f"special.{name}", _special_calls(name), _special(name)) for name in xp.special.__all__),
 ]
