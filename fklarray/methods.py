@@ -169,8 +169,8 @@ class Methods(Operators):
 
     def transpose(self, *axes: int | Sequence[int] | None) -> Array:
         """Reorder the dimensions, reverse them by default; see `fklarray.transpose`."""
-        order: Any = axes[0] if len(axes) == 1 else axes
-        return self._call("transpose", axes=order or None)
+        order: Any = axes[0] if len(axes) == 1 else axes or None
+        return self._call("transpose", axes=order)
 
     def squeeze(self, axis: int | Sequence[int] | None = None) -> Array:
         """Remove dimensions of one element, all of them by default."""
