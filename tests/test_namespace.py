@@ -50,12 +50,12 @@ def _public() -> set[str]:
 
 
 def test_every_function_has_a_parity_test() -> None:
-    tested = {row.name for row in ROWS}
+    tested = {row.name for row in ROWS if not row.name.startswith("Array.")}
     for alias, name in ALIASES.items():
         module, _, attribute = alias.rpartition(".")
         assert getattr(MODULES[f"{module}."], attribute) is getattr(xp, name)
     assert _public() - NOT_FUNCTIONS_OF_ARRAYS - set(ALIASES) == tested
-    assert len(ROWS) == len(tested)
+    assert len(ROWS) == len({row.name for row in ROWS})
 
 
 def test_the_extensions_are_there() -> None:
