@@ -41,7 +41,7 @@ _CATEGORIES: dict[str, tuple[str, ...]] = {
     "complex floating-point": COMPLEX,
 }
 
-_SCALARS = st.one_of(
+SCALARS = st.one_of(
     st.booleans(),
     st.sampled_from([0, 1, 2, 3, -1, 7, 100, 200, -129, 300, 1 << 31, 1 << 63, -(1 << 63)]),
     st.sampled_from([0.0, -0.0, 1.0, 0.5, -2.5, 0.1, 1e300, np.inf, -np.inf, np.nan, 5e-324]),
@@ -78,7 +78,9 @@ def _as(operand: Any, dtype: np.dtype[Any]) -> Values:
         return np.asarray(operand).astype(dtype)
 
 
-def _elementwise(op: Op) -> Any:
+def elementwise_reference(op: Op) -> Any:
+    """Return the reference of an operation of the op table."""
+
     def reference(*operands: Any) -> Any:
         if op.family == "comparison" and _out_of_range(operands):
             # NumPy compares with Python integers of any size.
@@ -130,12 +132,13 @@ def _narrow(op: Op, values: tuple[Values, ...], dtype: np.dtype[Any]) -> Any:
     return Within(exact, dtype, 0)
 
 
-def _operands(op: Op) -> st.SearchStrategy[Call]:
+def operands_of(op: Op) -> st.SearchStrategy[Call]:
+    """Draw operands that an operation takes, and some that it does not."""
     accepted = _CATEGORIES[op.accepts]
     if op.arity == 1:
         # Most calls with what is accepted, some with what is not.
         return call(st.one_of(inputs(accepted), inputs(accepted), inputs(EVERY)))
-    return st.one_of(_of_one_dtype(accepted), _of_one_dtype(accepted), _mixed(), _with_scalar())
+    return st.one_of(_of_one_dtype(accepted), _of_one_dtype(accepted), _mixed(), with_scalar())
 
 
 @st.composite
@@ -152,8 +155,9 @@ def _mixed(draw: st.DrawFn) -> Call:
 
 
 @st.composite
-def _with_scalar(draw: st.DrawFn) -> Call:
-    array, scalar = draw(inputs(EVERY)), draw(_SCALARS)
+def with_scalar(draw: st.DrawFn) -> Call:
+    """Draw an array and a Python scalar, in any order."""
+    array, scalar = draw(inputs(EVERY)), draw(SCALARS)
     return Call.of(array, scalar) if draw(st.booleans()) else Call.of(scalar, array)
 
 
@@ -194,7 +198,7 @@ def _where_calls(draw: st.DrawFn) -> Call:
     shapes = draw(broadcastable(3))
     condition = draw(inputs(BOOL, st.just(shapes[0])))
     values = [
-        draw(st.one_of(inputs(EVERY, st.just(s)), inputs(EVERY, st.just(s)), _SCALARS))
+        draw(st.one_of(inputs(EVERY, st.just(s)), inputs(EVERY, st.just(s)), SCALARS))
         for s in shapes[1:]
     ]
     return Call.of(condition, *values)
@@ -203,7 +207,7 @@ def _where_calls(draw: st.DrawFn) -> Call:
 _STANDARD = [OPS[name] for name in elementwise.__all__ if name in OPS]
 
 ROWS = [
-    *(Row(op.name, _operands(op), _elementwise(op)) for op in _STANDARD),
+    *(Row(op.name, operands_of(op), elementwise_reference(op)) for op in _STANDARD),
     Row("clip", _clip_calls(), _clip),
     Row("where", _where_calls(), _where),
 ]

@@ -28,15 +28,20 @@ class Row:
         Takes them with arrays of NumPy. Returns what the result should be: an array for the same
         bits, or an `Expected`; or raises what NumPy raises. Where this library departs from NumPy
         on purpose (docs/numpy-differences.md), the reference says how.
+    run : callable, optional
+        Makes the call where it is not one of the function: of an operator, of a method.
     """
 
     name: str
     calls: st.SearchStrategy[Call]
     reference: Callable[..., Any]
+    run: Callable[..., Any] | None = None
 
     @property
     def function(self) -> Callable[..., Any]:
         """The function under test."""
+        if self.run is not None:
+            return self.run
         function: Callable[..., Any] = reduce(getattr, self.name.split("."), xp)
         return function
 

@@ -1,6 +1,7 @@
 """The rows of all chapters."""
 
 from parity import (
+    array_rows,
     creation_rows,
     elementwise_rows,
     extension_rows,
@@ -13,6 +14,7 @@ from parity import (
 )
 
 ROWS = [
+    *array_rows.ROWS,
     *creation_rows.ROWS,
     *elementwise_rows.ROWS,
     *extension_rows.ROWS,
