@@ -1,6 +1,6 @@
 """Statistics of a field that is larger than the memory of the workers that compute them.
 
-A float32 field (two days of noise and waves at some stations) is written to a Zarr array, and
+A float32 field (noise and waves at some stations) is written to a Zarr array, and
 reduced by Cubed's process executor and by Dask's distributed scheduler, with fklarray and with
 NumPy in the workers:
 
@@ -14,7 +14,7 @@ ends with status 1 if a worker exceeded it, if fklarray launched more than one k
 or if the backends' results differ.
 
     pip install "fklarray[cubed,dask]"
-    python examples/larger_than_memory.py --megabytes 400 --limit 100
+    python examples/larger_than_memory.py --megabytes 240 --limit 100
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 STATIONS = 1000
-CHUNK_SAMPLES = 2000  # 8 MB of float32
+CHUNK_SAMPLES = 1500  # 6 MB of float32
 # Two roundings of float32, which the mean of decibels repeats.
 TOLERANCE = 1e-5
 ENGINES = ("cubed", "dask")
@@ -89,17 +89,31 @@ def write_field(path: str, megabytes: int) -> None:
         path, shape=(samples, STATIONS), chunks=chunks, dtype="float32", compressors=None
     )
     random = np.random.default_rng(1)
-    waves = np.linspace(0.0, 6.0, STATIONS, dtype=np.float32)
+    amplitudes = np.linspace(0.5, 1.5, STATIONS, dtype=np.float32)
     for start in range(0, samples, CHUNK_SAMPLES):
         count = min(CHUNK_SAMPLES, samples - start)
         noise = random.standard_normal((count, STATIONS), dtype=np.float32)
-        times = np.arange(start, start + count, dtype=np.float32)[:, None]
-        field[start : start + count] = 3.0 + noise + np.sin(times / 300.0 + waves)
+        wave = np.sin(np.arange(start, start + count, dtype=np.float32) / 300.0)
+        field[start : start + count] = 3.0 + noise + wave[:, None] * amplitudes
 
 
 def samples_of(field: Any) -> list[int]:
     """Return the number of samples in each of a field's chunks."""
     return [rows * STATIONS for rows in field.chunks[0]]
+
+
+def resident_bytes() -> int:
+    """Return how much memory this process has now."""
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
+
+
+def peak_bytes() -> int:
+    """Return the most memory that this process ever had."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 # ---------------------------------------------------------------------------------------- engines
@@ -112,16 +126,16 @@ def with_cubed(backend: str, path: str, limit: int, workers: int) -> dict[str, f
     import cubed.array_api as xp
     from cubed.runtime.executors.local import ProcessesExecutor
 
-    class Peak(cubed.Callback):  # type: ignore[misc]
+    class Peak(cubed.Callback):
         nbytes = 0
 
         def on_task_end(self, event: Any) -> None:
             self.nbytes = max(self.nbytes, event.peak_measured_mem_end or 0)
 
     peak = Peak()
+    reserved = resident_bytes()
     with tempfile.TemporaryDirectory() as work_dir:
         executor = ProcessesExecutor(max_workers=workers)
-        reserved = cubed.measure_reserved_mem(executor, work_dir)
         spec = cubed.Spec(
             work_dir,
             allowed_mem=reserved + limit,
@@ -153,20 +167,6 @@ def with_cubed(backend: str, path: str, limit: int, workers: int) -> dict[str, f
         "seconds of pass 2": ended - middle,
         "megabytes used": (peak.nbytes - reserved) / 1e6,
     }
-
-
-def resident_bytes() -> int:
-    """Return how much memory this process has now."""
-    import psutil
-
-    return int(psutil.Process().memory_info().rss)
-
-
-def peak_bytes() -> int:
-    """Return the most memory that this process ever had."""
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def with_dask(backend: str, path: str, limit: int, workers: int) -> dict[str, float]:
@@ -291,7 +291,7 @@ def compare(options: argparse.Namespace) -> int:
 def main() -> int:
     """Read the command line; return the command's status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--megabytes", type=int, default=400, help="size of the field")
+    parser.add_argument("--megabytes", type=int, default=240, help="size of the field")
     parser.add_argument(
         "--limit", type=int, default=100, help="megabytes for the data of one worker"
     )

@@ -27,7 +27,7 @@ for start in range(0, field.shape[0], field.chunks[0]):
 """
 
 
-class Peaks(cubed.Callback):  # type: ignore[misc]
+class Peaks(cubed.Callback):
     """The most memory that tasks of each operation took, and what was projected."""
 
     def on_compute_start(self, event: Any) -> None:
