@@ -101,9 +101,8 @@ def test_small_results_stay_pending() -> None:
 
 
 def _environment(**variables: str) -> dict[str, str]:
-    paths = [str(ROOT), str(ROOT / "codegen"), str(ROOT / "runtime")]
-    inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([*inherited, *paths]), **variables}
+    # Children import what this process does, installed or not.
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **variables}
 
 
 def test_tasks_take_the_memory_that_cubed_projects() -> None:
