@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import builtins
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from fklarray.accumulation import accumulated, mean_over, variance_over
 from fklarray.array import Array
 from fklarray.creation import full
 from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, DType, DtypeLike, dtype_row
@@ -45,13 +47,14 @@ def _accumulate(name: str, x: Array, axis: Axes, dtype: DtypeLike | None, keepdi
     x = array_operand(name, x)
     axes = normal_axes(axis, x.ndim)
     row = _sum_dtype(x._state[0].dtype, dtype)
-    reduce = getattr(np, name)
+    ufunc = np.add if name == "sum" else np.multiply
     wanted = np.dtype(np.float32) if row.bits == 16 and row.kind == "real" else NUMPY_DTYPES[row]
+    shape = reduced_shape(x.shape, axes, keepdims)
     return deferred_on_numpy(
-        lambda values: reduce(_real_if(values, row), axis=axes, dtype=wanted, keepdims=keepdims),
+        lambda values: accumulated(ufunc, _real_if(values, row), axes, wanted).reshape(shape),
         [x],
         row,
-        reduced_shape(x.shape, axes, keepdims),
+        shape,
     )
 
 
@@ -175,12 +178,18 @@ def _moment(
         # NumPy warns, and has an infinity for a divisor of 0.
         nothing = complex(math.nan, math.nan) if result.kind == "complex" else math.nan
         return full(shape, nothing, dtype=NUMPY_DTYPES[result])
-    reduce = getattr(np, name)
+    moment = _MOMENTS[name]
     function = wide(
-        lambda values: reduce(values, axis=axes, keepdims=keepdims, **correction),
-        x._state[0].dtype,
+        lambda values: moment(values, axes, *correction.values()).reshape(shape), x._state[0].dtype
     )
     return deferred_on_numpy(function, [x], result, shape)
+
+
+_MOMENTS: dict[str, Callable[..., Any]] = {
+    "mean": mean_over,
+    "var": variance_over,
+    "std": lambda *arguments: np.sqrt(variance_over(*arguments)),
+}
 
 
 def mean(
