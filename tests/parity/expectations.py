@@ -84,6 +84,10 @@ class ByOpTable(Expected):
         """Assert the bound where it is promised."""
         assert got.shape == self.exact.shape
         promised = in_domain(self.op, *self.operands)
+        if self.op.name == "pow" and self.operands[0].dtype.kind == "c":
+            # The standard leaves complex powers of infinities and NaN open.
+            for value in self.operands:
+                promised &= np.isfinite(value)
         operands = [value[promised] for value in self.operands]
         scale = scale_of(self.op, *operands)
         dtype = self.operands[0].dtype

@@ -273,7 +273,13 @@ def _signed(indices: Values) -> Values:
 
 
 def _take(x: Values, indices: Values, *, axis: int | None = None) -> Values:
-    return np.take(x, _signed(indices), axis=normal_axis(axis, x.ndim))
+    if x.ndim > 1 and axis is None:
+        raise ValueError(axis)
+    along = normal_axis(0 if axis is None else axis, max(1, x.ndim) if axis is None else x.ndim)
+    if indices.size and np.atleast_1d(x).shape[along] == 0:
+        # NumPy does not see it where the other axes have no elements either.
+        raise IndexError(indices)
+    return np.take(x, _signed(indices), axis=along if x.ndim else None)
 
 
 @st.composite
