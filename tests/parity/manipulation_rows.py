@@ -276,8 +276,9 @@ def _take(x: Values, indices: Values, *, axis: int | None = None) -> Values:
     if x.ndim > 1 and axis is None:
         raise ValueError(axis)
     along = normal_axis(0 if axis is None else axis, max(1, x.ndim) if axis is None else x.ndim)
-    if indices.size and np.atleast_1d(x).shape[along] == 0:
-        # NumPy does not see it where the other axes have no elements either.
+    extent = np.atleast_1d(x).shape[along]
+    if indices.size and not (-extent <= indices.min() and indices.max() < extent):
+        # NumPy does not see it where the other axes have no elements.
         raise IndexError(indices)
     return np.take(x, _signed(indices), axis=along if x.ndim else None)
 
