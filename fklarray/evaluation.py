@@ -85,7 +85,9 @@ def _renew_locks() -> None:
 os.register_at_fork(after_in_child=_renew_locks)
 
 
-def evaluate(node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...]) -> list[State]:
+def evaluate(
+    node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...], *, is_flush: bool = False
+) -> list[State]:
     """Compute an expression into new memory.
 
     Parameters
@@ -94,6 +96,8 @@ def evaluate(node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...]) -> li
         The expression; an ``"outputs"`` node gives several results.
     shape : tuple of int
         Shape of the results.
+    is_flush : bool
+        Whether somebody outside this library waits for the results.
 
     Returns
     -------
@@ -116,10 +120,12 @@ def evaluate(node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...]) -> li
     if elements:
         targets = tuple([stream_of(state) for state in states])
         plan = _plan(node, leaves, shape, targets[0].strides)
-        if plan is None:
-            _evaluate_reference(node, leaves, shape, targets)
-        else:
-            _launch(plan, leaves, targets)
+        if plan is not None:
+            _launch(plan, leaves, targets, is_flush)
+            return states
+        _evaluate_reference(node, leaves, shape, targets)
+    if is_flush:
+        count("flushes")
     return states
 
 
@@ -149,7 +155,9 @@ def evaluate_into(
         _launch(plan, leaves, (target,))
 
 
-def _launch(plan: _Plan, leaves: tuple[Leaf, ...], targets: tuple[Stream, ...]) -> None:
+def _launch(
+    plan: _Plan, leaves: tuple[Leaf, ...], targets: tuple[Stream, ...], is_flush: bool = False
+) -> None:
     values = plan.values.copy()
     for position, leaf in zip(plan.positions, leaves + targets, strict=True):
         values[position] = leaf.value
@@ -165,6 +173,7 @@ def _launch(plan: _Plan, leaves: tuple[Leaf, ...], targets: tuple[Stream, ...]) 
     plan.kernel.launch(values)  # type: ignore[arg-type]
     with _lock:
         COUNTERS["kernels_launched"] += 1
+        COUNTERS["flushes"] += is_flush
         COUNTERS["ops_fused"] += plan.operations
 
 

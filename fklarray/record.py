@@ -80,11 +80,12 @@ class Recorded:
         pending = self._state
         if is_contiguous(pending, self._shape):
             return pending
-        count("flushes")
         # A deferred result may be all that there is to compute.
         state = pending if pending[0].operations else resolved(pending)
         if state is pending or not is_contiguous(state, self._shape):
-            (state,) = evaluate(*state, self._shape)
+            (state,) = evaluate(*state, self._shape, is_flush=True)
+        else:
+            count("flushes")
         # An assignment in another thread meanwhile wins.
         if self._state is pending:
             self._state = state
@@ -240,8 +241,8 @@ def compute_together(arrays: Sequence[Recorded]) -> None:
             for array in group:
                 array._materialize()
             continue
-        count("flushes")
-        for array, before, state in zip(group, states, evaluate(*joined, shape), strict=True):
+        computed = evaluate(*joined, shape, is_flush=True)
+        for array, before, state in zip(group, states, computed, strict=True):
             # An assignment in another thread meanwhile wins.
             if array._state is before:
                 array._state = state
