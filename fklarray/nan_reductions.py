@@ -26,10 +26,10 @@ from fklarray.reductions import (
     Axes,
     array_operand,
     deferred_on_numpy,
-    empty_extent,
     in_dtype,
     normal_axes,
     one_correction,
+    reduced_on_numpy,
     reduced_shape,
     wide,
 )
@@ -195,31 +195,15 @@ def nanstd(
     return _rounded(sqrt(_variance(_wide(x), axis, correction, keepdims)), x)
 
 
-def _extreme(name: str, x: Array, axis: Axes, keepdims: builtins.bool) -> Array:
-    x = array_operand(name, x)
-    axes = normal_axes(axis, x.ndim)
-    if empty_extent(x.shape, axes):
-        raise ValueError(
-            f"{name} over axes {axes} of shape {x.shape} has no elements to choose from"
-        )
-    # These ignore NaN unless there is nothing else.
-    choose: Any = np.fmax if name == "nanmax" else np.fmin
-    return deferred_on_numpy(
-        lambda values: choose.reduce(values, axis=axes, keepdims=keepdims),
-        [x],
-        x._state[0].dtype,
-        reduced_shape(x.shape, axes, keepdims),
-    )
-
-
 def nanmax(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
     """Return the greatest element that is not NaN; NaN where there is none. Otherwise as `max`."""
-    return _extreme("nanmax", x, axis, keepdims)
+    # np.fmax ignores NaN unless there is nothing else.
+    return reduced_on_numpy("nanmax", np.fmax.reduce, x, axis, keepdims, chooses=True)
 
 
 def nanmin(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
     """Return the least element that is not NaN; NaN where there is none. Otherwise as `max`."""
-    return _extreme("nanmin", x, axis, keepdims)
+    return reduced_on_numpy("nanmin", np.fmin.reduce, x, axis, keepdims, chooses=True)
 
 
 def median(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:

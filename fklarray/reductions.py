@@ -29,6 +29,7 @@ __all__ = [
     "normal_axes",
     "normal_axis",
     "one_correction",
+    "reduced_on_numpy",
     "reduced_shape",
     "wide",
 ]
@@ -149,6 +150,56 @@ def deferred_on_numpy(
         return state_of_result(result, dtype)
 
     return record_deferred(compute, operands, dtype, shape)
+
+
+def reduced_on_numpy(
+    name: str,
+    reduce: Callable[..., Any],
+    x: object,
+    axis: Axes,
+    keepdims: bool,
+    dtype: DType | None = None,
+    *,
+    chooses: bool = False,
+) -> Array:
+    """Record a reduction of NumPy's.
+
+    Parameters
+    ----------
+    name : str
+        Of the function that was called.
+    reduce : callable
+        Takes an array, ``axis`` (a tuple counted from the front) and ``keepdims``.
+    x : object
+        The operand.
+    axis, keepdims
+        As they were given.
+    dtype : DType, optional
+        Of the result; that of `x` by default.
+    chooses : bool
+        Whether the result is one of the elements, so that there must be one.
+
+    Raises
+    ------
+    TypeError
+        If `x` is not an array.
+    ValueError
+        If there are no elements to choose from, or an axis is given twice.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    """
+    array = array_operand(name, x)
+    axes = normal_axes(axis, array.ndim)
+    if chooses and empty_extent(array.shape, axes):
+        raise ValueError(
+            f"{name} over axes {axes} of shape {array.shape} has no elements to choose from"
+        )
+    return deferred_on_numpy(
+        lambda values: reduce(values, axis=axes, keepdims=keepdims),
+        [array],
+        dtype or array._state[0].dtype,
+        reduced_shape(array.shape, axes, keepdims),
+    )
 
 
 def _values(state: State, shape: tuple[int, ...]) -> _Values:

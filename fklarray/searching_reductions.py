@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from fklarray.array import Array
 from fklarray.dtype_rows import DTYPES
-from fklarray.reductions import (
-    Axes,
-    array_operand,
-    deferred_on_numpy,
-    empty_extent,
-    normal_axes,
-    reduced_shape,
-)
+from fklarray.reductions import Axes, reduced_on_numpy
 
 __all__ = ["argmax", "argmin", "count_nonzero"]
 
 
-def _position(name: str, x: Array, axis: int | None, keepdims: builtins.bool) -> Array:
-    x = array_operand(name, x)
-    axes = normal_axes(None if axis is None else (axis,), x.ndim)
-    if empty_extent(x.shape, axes):
-        raise ValueError(
-            f"{name} over axes {axes} of shape {x.shape} has no elements to choose from"
-        )
-    search = np.argmax if name == "argmax" else np.argmin
-    return deferred_on_numpy(
-        lambda values: search(values, axis=axis, keepdims=keepdims),
-        [x],
-        DTYPES["int64"],
-        reduced_shape(x.shape, axes, keepdims),
-    )
+def _position(
+    name: str, search: Callable[..., Any], x: Array, axis: int | None, keepdims: builtins.bool
+) -> Array:
+    def find(values: np.ndarray[Any, Any], *, axis: tuple[int, ...], keepdims: Any) -> Any:
+        # NumPy's searches take one axis, or None for all of them.
+        return search(values, axis=axis[0] if len(axis) == 1 else None, keepdims=keepdims)
+
+    axes = None if axis is None else (axis,)
+    return reduced_on_numpy(name, find, x, axes, keepdims, DTYPES["int64"], chooses=True)
 
 
 def argmax(x: Array, /, *, axis: int | None = None, keepdims: builtins.bool = False) -> Array:
@@ -64,12 +54,12 @@ def argmax(x: Array, /, *, axis: int | None = None, keepdims: builtins.bool = Fa
     -----
     Array API standard 2025.12, "Searching Functions", ``argmax``.
     """
-    return _position("argmax", x, axis, keepdims)
+    return _position("argmax", np.argmax, x, axis, keepdims)
 
 
 def argmin(x: Array, /, *, axis: int | None = None, keepdims: builtins.bool = False) -> Array:
     """Return the index of the least element, the first of several. Otherwise as `argmax`."""
-    return _position("argmin", x, axis, keepdims)
+    return _position("argmin", np.argmin, x, axis, keepdims)
 
 
 def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
@@ -100,11 +90,4 @@ def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = F
     -----
     Array API standard 2025.12, "Searching Functions", ``count_nonzero``.
     """
-    x = array_operand("count_nonzero", x)
-    axes = normal_axes(axis, x.ndim)
-    return deferred_on_numpy(
-        lambda values: np.count_nonzero(values, axis=axes, keepdims=keepdims),
-        [x],
-        DTYPES["int64"],
-        reduced_shape(x.shape, axes, keepdims),
-    )
+    return reduced_on_numpy("count_nonzero", np.count_nonzero, x, axis, keepdims, DTYPES["int64"])

@@ -17,11 +17,11 @@ from fklarray.reductions import (
     Axes,
     array_operand,
     deferred_on_numpy,
-    empty_extent,
     in_dtype,
     normal_axes,
     normal_axis,
     one_correction,
+    reduced_on_numpy,
     reduced_shape,
     wide,
 )
@@ -116,22 +116,6 @@ def prod(
     return _accumulate("prod", x, axis, dtype, keepdims)
 
 
-def _extreme(name: str, x: Array, axis: Axes, keepdims: builtins.bool) -> Array:
-    x = array_operand(name, x)
-    axes = normal_axes(axis, x.ndim)
-    if empty_extent(x.shape, axes):
-        raise ValueError(
-            f"{name} over axes {axes} of shape {x.shape} has no elements to choose from"
-        )
-    reduce = getattr(np, name)
-    return deferred_on_numpy(
-        lambda values: reduce(values, axis=axes, keepdims=keepdims),
-        [x],
-        x._state[0].dtype,
-        reduced_shape(x.shape, axes, keepdims),
-    )
-
-
 def max(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
     """Return the greatest element over axes; NaN where there is one.
 
@@ -160,12 +144,12 @@ def max(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> A
     -----
     Array API standard 2025.12, "Statistical Functions", ``max``.
     """
-    return _extreme("max", x, axis, keepdims)
+    return reduced_on_numpy("max", np.max, x, axis, keepdims, chooses=True)
 
 
 def min(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
     """Return the least element over axes; NaN where there is one. Otherwise as `max`."""
-    return _extreme("min", x, axis, keepdims)
+    return reduced_on_numpy("min", np.min, x, axis, keepdims, chooses=True)
 
 
 def _moment(

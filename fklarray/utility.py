@@ -12,28 +12,9 @@ from fklarray.dtype_rows import DTYPES
 from fklarray.elementwise import not_equal, subtract
 from fklarray.joining import concat
 from fklarray.manipulation import broadcast_to
-from fklarray.reductions import (
-    Axes,
-    array_operand,
-    deferred_on_numpy,
-    normal_axes,
-    normal_axis,
-    reduced_shape,
-)
+from fklarray.reductions import Axes, array_operand, normal_axis, reduced_on_numpy
 
 __all__ = ["all", "any", "diff"]
-
-
-def _test(name: str, x: Array, axis: Axes, keepdims: builtins.bool) -> Array:
-    x = array_operand(name, x)
-    axes = normal_axes(axis, x.ndim)
-    reduce = np.all if name == "all" else np.any
-    return deferred_on_numpy(
-        lambda values: reduce(values, axis=axes, keepdims=keepdims),
-        [x],
-        DTYPES["bool"],
-        reduced_shape(x.shape, axes, keepdims),
-    )
 
 
 def all(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
@@ -64,12 +45,12 @@ def all(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> A
     -----
     Array API standard 2025.12, "Utility Functions", ``all``.
     """
-    return _test("all", x, axis, keepdims)
+    return reduced_on_numpy("all", np.all, x, axis, keepdims, DTYPES["bool"])
 
 
 def any(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
     """Return whether any element is true; false without elements. Otherwise as `all`."""
-    return _test("any", x, axis, keepdims)
+    return reduced_on_numpy("any", np.any, x, axis, keepdims, DTYPES["bool"])
 
 
 def diff(
