@@ -178,15 +178,21 @@ def _selected_shape(key: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
 
 
 def _write_through(array: Array, key: Any, target_shape: tuple[int, ...], value: State) -> None:
-    state = array._materialize()
-    # Privacy first: it counts references, and this function must not hold any but `state`.
-    if not is_private(state) or _is_seen_outside(state):
-        (state,) = evaluate(*state, array.shape)
+    state = _own_memory(array)
     selected = basic_view(state, array.shape, key)
     assert selected is not None
     count("flushes")
     evaluate_into(*value, target_shape, stream_of(selected[1]))
     array._state = state
+
+
+def _own_memory(array: Array) -> State:
+    """Return the array's state, or that of a copy where somebody else sees the memory."""
+    state = array._materialize()
+    # It counts references: this function must not hold any but `state`.
+    if not is_private(state) or _is_seen_outside(state):
+        (state,) = evaluate(*state, array.shape)
+    return state
 
 
 def _is_seen_outside(state: State) -> bool:
@@ -280,9 +286,7 @@ def _fitting(array: Array, known: Any, source: Array) -> Array:
 
 def _write_chosen(array: Array, known: Any, values: np.ndarray[Any, Any]) -> None:
     with _assigning:
-        state = array._materialize()
-        if not is_private(state) or _is_seen_outside(state):
-            (state,) = evaluate(*state, array.shape)
+        state = _own_memory(array)
         numpy_view(stream_of(state), state[0].dtype, array.shape)[known] = values
         array._state = state
 
