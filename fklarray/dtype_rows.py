@@ -22,7 +22,9 @@ __all__ = [
     "NUMPY_DTYPES",
     "DType",
     "DtypeLike",
+    "computed_row",
     "dtype_row",
+    "floating_row",
     "row_or_default",
     "scalar_dtype",
 ]
@@ -60,6 +62,16 @@ def scalar_dtype(value: bool | complex) -> DType:
     if isinstance(value, int):
         return DTYPES["int64"]
     return DTYPES["float64" if isinstance(value, float) else "complex128"]
+
+
+def floating_row(row: DType) -> DType:
+    """Return the data type of a mean or a root: float64 for integers and bool."""
+    return row if row.kind in ("real", "complex") else DTYPES["float64"]
+
+
+def computed_row(row: DType) -> DType:
+    """Return the data type to compute in: float32 for 16-bit floats, which are rounded once."""
+    return row if row.is_standard else DTYPES["float32"]
 
 
 def row_or_default(dtype: DtypeLike | None, default: DType) -> DType:

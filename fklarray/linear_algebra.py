@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fklarray.array import Array
-from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, DType
+from fklarray.dtype_rows import NUMPY_DTYPES, DType, computed_row
 from fklarray.elementwise import conj
 from fklarray.manipulation import broadcast_shapes
 from fklarray.pairs import product, promoted_pair, vectors_last
@@ -31,7 +31,7 @@ def _product(
 ) -> Array:
     """Record a product of NumPy's, which is computed in one data type."""
     # As everywhere, 16-bit floats are computed in float32 and rounded once.
-    inside = NUMPY_DTYPES[dtype if dtype.is_standard else DTYPES["float32"]]
+    inside = NUMPY_DTYPES[computed_row(dtype)]
 
     def product(first: _Values, second: _Values) -> Any:
         return function(first.astype(inside, copy=False), second.astype(inside, copy=False))
@@ -198,7 +198,7 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     first, second, dtype = promoted_pair("vecdot", x1, x2)
     first, second = vectors_last("vecdot", first, second, axis)
     # As everywhere, 16-bit floats are computed in float32 and rounded once.
-    inside = dtype if dtype.is_standard else DTYPES["float32"]
+    inside = computed_row(dtype)
     first, second = (Array(x.shape, cast_state(x._state, inside)) for x in (first, second))
     if dtype.kind == "complex":
         first = conj(first)

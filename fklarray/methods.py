@@ -86,7 +86,8 @@ class Methods(Operators):
         correction: float = 0.0,
     ) -> Array:
         """Return the variance over axes; see `fklarray.var`."""
-        return self._spread("var", out, axis, dtype, ddof, keepdims, correction)
+        spread = {"correction": correction, "ddof": ddof or None}
+        return self._reduce("var", out, axis=axis, dtype=dtype, keepdims=keepdims, **spread)
 
     def std(
         self,
@@ -99,27 +100,8 @@ class Methods(Operators):
         correction: float = 0.0,
     ) -> Array:
         """Return the standard deviation over axes; see `fklarray.std`."""
-        return self._spread("std", out, axis, dtype, ddof, keepdims, correction)
-
-    def _spread(
-        self,
-        name: str,
-        out: None,
-        axis: _Axes,
-        dtype: DtypeLike | None,
-        ddof: float,
-        keepdims: builtins.bool,
-        correction: float,
-    ) -> Array:
-        return self._reduce(
-            name,
-            out,
-            axis=axis,
-            dtype=dtype,
-            ddof=ddof or None,
-            keepdims=keepdims,
-            correction=correction,
-        )
+        spread = {"correction": correction, "ddof": ddof or None}
+        return self._reduce("std", out, axis=axis, dtype=dtype, keepdims=keepdims, **spread)
 
     def max(
         self, axis: _Axes = None, out: None = None, *, keepdims: builtins.bool = False

@@ -9,7 +9,7 @@ import numpy as np
 
 from fklarray.array import Array
 from fklarray.creation import full
-from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, DtypeLike
+from fklarray.dtype_rows import NUMPY_DTYPES, DtypeLike, computed_row, floating_row
 from fklarray.elementwise import (
     conj,
     divide,
@@ -84,9 +84,8 @@ def _wide(x: Array) -> Array:
     """Return an operand in the data type that its means are computed in."""
     from fklarray.data_type_functions import astype
 
-    if _floating(x) and x._state[0].dtype.bits > 16:
-        return x
-    return astype(x, np.float32 if _floating(x) else np.float64)
+    row = computed_row(floating_row(x._state[0].dtype))
+    return astype(x, NUMPY_DTYPES[row], copy=False)
 
 
 def _rounded(result: Array, x: Array) -> Array:
@@ -233,7 +232,7 @@ def median(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -
     x = array_operand("median", x)
     row = x._state[0].dtype
     axes = normal_axes(axis, x.ndim)
-    result = row if _floating(x) else DTYPES["float64"]
+    result = floating_row(row)
     shape = reduced_shape(x.shape, axes, keepdims)
     if not x.size:
         return full(shape, np.nan, dtype=NUMPY_DTYPES[result])

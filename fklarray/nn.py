@@ -8,8 +8,9 @@ import numpy as np
 
 from fklarray.array import Array
 from fklarray.data_type_functions import astype
-from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES
+from fklarray.dtype_rows import NUMPY_DTYPES, computed_row, floating_row
 from fklarray.elementwise import add, divide, exp, isfinite, log, subtract
+from fklarray.manipulation import squeeze
 from fklarray.reductions import Axes, array_operand, empty_extent, normal_axes
 from fklarray.searching import where
 from fklarray.statistical import max, sum
@@ -23,10 +24,15 @@ def _wide(function: str, x: Array) -> tuple[Array, np.dtype[np.generic]]:
     row = x._state[0].dtype
     if row.kind == "complex":
         raise TypeError(f"{function} needs real values, not {x.dtype}")
-    if row.kind != "real":
-        row = DTYPES["float64"]
-    computed = DTYPES["float32"] if row.bits == 16 else row
-    return astype(x, NUMPY_DTYPES[computed], copy=False), NUMPY_DTYPES[row]
+    row = floating_row(row)
+    return astype(x, NUMPY_DTYPES[computed_row(row)], copy=False), NUMPY_DTYPES[row]
+
+
+def _shifted(function: str, x: Array, axis: Axes) -> tuple[Array, np.dtype[np.generic]]:
+    """Return the distances to the greatest element, and the data type of the result."""
+    wide, dtype = _wide(function, x)
+    # Without elements there is no greatest.
+    return subtract(wide, max(wide, axis=axis, keepdims=True)) if wide.size else wide, dtype
 
 
 def softmax(x: Array, /, *, axis: Axes = -1) -> Array:
@@ -52,22 +58,15 @@ def softmax(x: Array, /, *, axis: Axes = -1) -> Array:
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     """
-    wide, dtype = _wide("softmax", x)
-    if not wide.size:
-        normal_axes(axis, wide.ndim)
-        return astype(wide, dtype)
-    exponential = exp(subtract(wide, max(wide, axis=axis, keepdims=True)))
+    shifted, dtype = _shifted("softmax", x, axis)
+    exponential = exp(shifted)
     total = sum(exponential, axis=axis, keepdims=True)
     return astype(divide(exponential, total), dtype, copy=False)
 
 
 def log_softmax(x: Array, /, *, axis: Axes = -1) -> Array:
     """Return the logarithm of `softmax`, precise where that is small. Otherwise as `softmax`."""
-    wide, dtype = _wide("log_softmax", x)
-    if not wide.size:
-        normal_axes(axis, wide.ndim)
-        return astype(wide, dtype)
-    shifted = subtract(wide, max(wide, axis=axis, keepdims=True))
+    shifted, dtype = _shifted("log_softmax", x, axis)
     total = log(sum(exp(shifted), axis=axis, keepdims=True))
     return astype(subtract(shifted, total), dtype, copy=False)
 
@@ -97,15 +96,12 @@ def logsumexp(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False
         If an axis is out of bounds.
     """
     wide, dtype = _wide("logsumexp", x)
-    if empty_extent(wide.shape, normal_axes(axis, wide.ndim)):
+    axes = normal_axes(axis, wide.ndim)
+    if empty_extent(wide.shape, axes):
         return astype(log(sum(wide, axis=axis, keepdims=keepdims)), dtype, copy=False)
-    greatest = _greatest(wide, axis)
+    greatest = max(wide, axis=axis, keepdims=True)
+    # An infinite one would give NaN.
+    greatest = where(isfinite(greatest), greatest, 0)
     total = log(sum(exp(subtract(wide, greatest)), axis=axis, keepdims=keepdims))
-    shift = greatest if keepdims else _greatest(wide, axis, keepdims=False)
+    shift = greatest if keepdims else squeeze(greatest, axes)
     return astype(add(total, shift), dtype, copy=False)
-
-
-def _greatest(x: Array, axis: Axes, *, keepdims: builtins.bool = True) -> Array:
-    """Return the greatest element, or 0 where that is infinite and would give NaN."""
-    greatest = max(x, axis=axis, keepdims=keepdims)
-    return where(isfinite(greatest), greatest, 0)

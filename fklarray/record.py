@@ -41,6 +41,7 @@ __all__ = [
     "Recorded",
     "compute_together",
     "in_order",
+    "promoted",
     "record",
     "record_deferred",
     "record_where",
@@ -262,14 +263,25 @@ def _operand(op: Op, value: Any) -> Array | Number:
 
 
 def _common(op: Op, operands: list[Array | Number]) -> DType:
+    return operand_dtype(op, promoted(op.name, operands))
+
+
+def promoted(function: str, operands: Sequence[Array | Number]) -> DType:
+    """Return the data type that arrays and Python scalars promote to.
+
+    Raises
+    ------
+    TypeError
+        If there is no array.
+    """
     arrays = [operand for operand in operands if isinstance(operand, Recorded)]
     if not arrays:
-        raise TypeError(f"{op.name} needs at least one array; got {operands!r}")
+        raise TypeError(f"{function} needs at least one array; got {operands!r}")
     dtype = common_dtype([array._state[0].dtype for array in arrays])
     for operand in operands:
         if not isinstance(operand, Recorded):
             dtype = weak_dtype(dtype, operand)
-    return operand_dtype(op, dtype)
+    return dtype
 
 
 def _state(operand: Array | Number, dtype: DType) -> State:

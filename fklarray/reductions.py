@@ -13,7 +13,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from fklarray.array import Array
 from fklarray.conversion import asarray
 from fklarray.delegation import state_of_result
-from fklarray.dtype_rows import NUMPY_DTYPES, DType, DtypeLike, dtype_row
+from fklarray.dtype_rows import NUMPY_DTYPES, DType, DtypeLike, computed_row, dtype_row
 from fklarray.evaluation import count, evaluate
 from fklarray.interchange import numpy_view
 from fklarray.record import record_deferred
@@ -212,12 +212,13 @@ def _values(state: State, shape: tuple[int, ...]) -> _Values:
 
 def wide(function: Callable[[Any], Any], row: DType) -> Callable[[Any], Any]:
     """Return the function computing in float32 for 16-bit floats, rounded once at the end."""
-    if row.kind != "real" or row.bits != 16:
+    computed = computed_row(row)
+    if computed is row:
         return function
-    narrow = NUMPY_DTYPES[row]
 
     def widened(x: _Values) -> Any:
-        return np.asarray(function(x.astype(np.float32))).astype(narrow)
+        result = np.asarray(function(x.astype(NUMPY_DTYPES[computed])))
+        return result.astype(NUMPY_DTYPES[row])
 
     return widened
 

@@ -19,10 +19,9 @@ from fklarray.array import Array
 from fklarray.conversion import asarray
 from fklarray.data_type_functions import astype
 from fklarray.delegation import on_numpy
+from fklarray.dtype_rows import floating_row
 from fklarray.elementwise import _binary, _unary
-from fklarray.record import Operand
-from fklarray.recording import common_dtype, weak_dtype
-from fklarray_codegen.dtypes import DTYPES, DType
+from fklarray.record import Operand, promoted
 from fklarray_codegen.ops import OPS
 
 __all__ = [
@@ -51,7 +50,7 @@ def _from_scipy(name: str, *counts: int) -> _Function:
             wanted = " or ".join(map(str, counts))
             raise TypeError(f"{name} takes {wanted} arguments, not {len(operands)}")
         values = [asarray(x) if isinstance(x, np.ndarray | np.generic) else x for x in operands]
-        dtype = _common_dtype(name, values)
+        dtype = floating_row(promoted(name, values))
         arrays = [value for value in values if isinstance(value, Array)]
         compute = _scipy_function(name)
 
@@ -84,17 +83,6 @@ def _scipy_function(name: str) -> Callable[..., Any]:
         ) from error
     function: Callable[..., Any] = getattr(scipy, name)
     return function
-
-
-def _common_dtype(name: str, operands: list[Array | Any]) -> DType:
-    arrays = [operand for operand in operands if isinstance(operand, Array)]
-    if not arrays:
-        raise TypeError(f"{name} needs at least one array; got {operands!r}")
-    dtype = common_dtype([array._state[0].dtype for array in arrays])
-    for operand in operands:
-        if not isinstance(operand, Array):
-            dtype = weak_dtype(dtype, operand)
-    return dtype if dtype.kind in ("real", "complex") else DTYPES["float64"]
 
 
 def _as_scipy_accepts(x: Array) -> Array:

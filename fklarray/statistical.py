@@ -12,7 +12,15 @@ import numpy as np
 from fklarray.accumulation import accumulated, mean_over, variance_over
 from fklarray.array import Array
 from fklarray.creation import full
-from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, DType, DtypeLike, dtype_row
+from fklarray.dtype_rows import (
+    DTYPES,
+    NUMPY_DTYPES,
+    DType,
+    DtypeLike,
+    computed_row,
+    dtype_row,
+    floating_row,
+)
 from fklarray.reductions import (
     Axes,
     array_operand,
@@ -38,17 +46,12 @@ def _sum_dtype(row: DType, dtype: DtypeLike | None) -> DType:
     return DTYPES["uint64"] if row.kind == "unsigned" else row
 
 
-def _floating(x: Array) -> DType:
-    row = x._state[0].dtype
-    return row if row.kind in ("real", "complex") else DTYPES["float64"]
-
-
 def _accumulate(name: str, x: Array, axis: Axes, dtype: DtypeLike | None, keepdims: bool) -> Array:
     x = array_operand(name, x)
     axes = normal_axes(axis, x.ndim)
     row = _sum_dtype(x._state[0].dtype, dtype)
     ufunc = np.add if name == "sum" else np.multiply
-    wanted = np.dtype(np.float32) if row.bits == 16 and row.kind == "real" else NUMPY_DTYPES[row]
+    wanted = NUMPY_DTYPES[computed_row(row)]
     shape = reduced_shape(x.shape, axes, keepdims)
     return deferred_on_numpy(
         lambda values: accumulated(ufunc, _real_if(values, row), axes, wanted).reshape(shape),
@@ -214,7 +217,7 @@ def mean(
     Array API standard 2025.12, "Statistical Functions", ``mean``.
     """
     x = in_dtype(array_operand("mean", x), dtype)
-    return _moment("mean", x, axis, keepdims, _floating(x))
+    return _moment("mean", x, axis, keepdims, floating_row(x._state[0].dtype))
 
 
 def _spread(
@@ -226,7 +229,7 @@ def _spread(
     dtype: DtypeLike | None,
 ) -> Array:
     x = in_dtype(array_operand(name, x), dtype)
-    row = _floating(x)
+    row = floating_row(x._state[0].dtype)
     if row.kind == "complex":
         row = DTYPES[f"float{row.bits // 2}"]
     return _moment(name, x, axis, keepdims, row, correction=correction)
@@ -305,7 +308,7 @@ def _cumulate(
     if include_initial:
         shape = (*shape[:along], shape[along] + 1, *shape[along + 1 :])
     accumulate = getattr(np, name)
-    wanted = np.dtype(np.float32) if row.bits == 16 and row.kind == "real" else NUMPY_DTYPES[row]
+    wanted = NUMPY_DTYPES[computed_row(row)]
     return deferred_on_numpy(
         lambda values: accumulate(
             _real_if(values, row), axis=along, dtype=wanted, include_initial=include_initial

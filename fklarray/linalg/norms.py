@@ -12,7 +12,7 @@ import numpy as np
 from fklarray.array import Array
 from fklarray.creation import zeros
 from fklarray.data_type_functions import astype
-from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES
+from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, computed_row, floating_row
 from fklarray.elementwise import abs, add, imag, not_equal, pow, real, sqrt, square
 from fklarray.linalg.decompositions import svdvals
 from fklarray.manipulation import expand_dims
@@ -28,10 +28,8 @@ def _wide(function: str, x: Array) -> tuple[Array, np.dtype[np.generic]]:
     row = x._state[0].dtype
     if row.kind == "complex":
         return x, NUMPY_DTYPES[DTYPES[f"float{row.bits // 2}"]]
-    if row.kind != "real":
-        row = DTYPES["float64"]
-    computed = row if row.is_standard else DTYPES["float32"]
-    return astype(x, NUMPY_DTYPES[computed], copy=False), NUMPY_DTYPES[row]
+    row = floating_row(row)
+    return astype(x, NUMPY_DTYPES[computed_row(row)], copy=False), NUMPY_DTYPES[row]
 
 
 def vector_norm(
