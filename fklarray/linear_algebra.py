@@ -39,6 +39,32 @@ def _product(
     return deferred_on_numpy(product, [x1, x2], dtype, shape)
 
 
+def _for_blas(values: _Values) -> _Values:
+    """Return values whose matrices are rows or columns of adjacent elements; others are copied.
+
+    NumPy multiplies matrices of other strides by vectors in a loop that adds in another order.
+    """
+    steps = sorted(
+        (stride, extent)
+        for stride, extent in zip(values.strides[-2:], values.shape[-2:], strict=True)
+        if extent > 1
+    )
+    nearest, *farther = steps or [(values.itemsize, 1)]
+    lines = nearest[0] == values.itemsize
+    if lines and all(stride >= values.itemsize * nearest[1] for stride, _ in farther):
+        return values
+    return np.ascontiguousarray(values)
+
+
+def _matmul(a: _Values, b: _Values) -> Any:
+    return np.matmul(_for_blas(a), _for_blas(b))
+
+
+def _dense(values: _Values) -> _Values:
+    # Which dimensions can be joined without a copy would depend on every stride.
+    return values if values.flags.forc else np.ascontiguousarray(values)
+
+
 def matmul(x1: Array, x2: Array, /) -> Array:
     """Return the matrix product.
 
@@ -64,13 +90,16 @@ def matmul(x1: Array, x2: Array, /) -> Array:
     Notes
     -----
     Array API standard 2025.12, "Linear Algebra Functions", ``matmul``.
+
+    Strides do not change the bits, but a plain transpose, or a matrix beside its own transpose, is
+    multiplied in place: sums of floats are then made in another order than those of a copy.
     """
     for position, scalar in enumerate((x1, x2), 1):
         if isinstance(scalar, (int, float, complex)):
             raise ValueError(f"matmul needs arrays with dimensions; operand {position} is {scalar}")
     first, second, dtype = promoted_pair("matmul", x1, x2)
     shape = _matmul_shape(first.shape, second.shape)
-    return _product(np.matmul, first, second, dtype, shape)
+    return _product(_matmul, first, second, dtype, shape)
 
 
 def _matmul_shape(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
@@ -171,7 +200,11 @@ def tensordot(
         for axis, extent in enumerate(x.shape)
         if axis not in contracted
     )
-    return _product(lambda a, b: np.tensordot(a, b, (ours, theirs)), first, second, dtype, shape)
+
+    def contract(a: _Values, b: _Values) -> Any:
+        return np.tensordot(_dense(a), _dense(b), (ours, theirs))
+
+    return _product(contract, first, second, dtype, shape)
 
 
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:

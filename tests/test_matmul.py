@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import ml_dtypes
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fklarray as xp
+from accuracy import assert_same_bits
 
 RANDOM = np.random.default_rng(20)
 
@@ -86,6 +88,112 @@ def test_operands_with_any_strides(device: str) -> None:
     _check(x @ second, a @ b[1])
     _check(first @ second, np.broadcast_to(a[1] @ b[1], (4, 3, 5)))
     _check(x.mT @ x, a.swapaxes(1, 2) @ a)
+
+
+def _in_other_layouts(values: np.ndarray) -> list[xp.Array]:
+    """Return the values by rows in every other way: padded, with steps, backwards."""
+    padded = np.zeros((*values.shape[:-1], values.shape[-1] + 3), values.dtype)
+    padded[..., : values.shape[-1]] = values
+    steps = (slice(None, None, 2),) * values.ndim
+    apart = np.zeros(tuple(2 * extent for extent in values.shape), values.dtype)
+    apart[steps] = values
+    back = (slice(None, None, -1),) * values.ndim
+    return [
+        xp.asarray(padded)[..., : values.shape[-1]],
+        xp.asarray(apart)[steps],
+        xp.asarray(values[back].copy())[back],
+        xp.asarray(values[..., ::-1].copy())[..., ::-1],
+    ]
+
+
+# Extents of 1 and vectors are what NumPy hands to other routines.
+LONG_SHAPES = [
+    ((700,), (700,)),
+    ((64, 300), (300,)),
+    ((300,), (300, 64)),
+    ((33, 300), (300, 1)),
+    ((1, 300), (300, 33)),
+    ((1, 300), (300, 1)),
+    ((50, 1), (1, 60)),
+    ((90, 300), (300, 70)),
+    ((3, 40, 300), (300,)),
+    ((300,), (3, 300, 40)),
+]
+BIT_TYPES = ["float16", "float32", "float64", "complex64", "int32"]
+
+
+def _draw(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    real, imag = RANDOM.normal(size=(2, *shape)) * 9
+    return (real + 1j * imag if dtype == "complex64" else real).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", BIT_TYPES)
+@pytest.mark.parametrize("shapes", LONG_SHAPES, ids=str)
+def test_matmul_has_the_same_bits_in_every_layout_by_rows(
+    shapes: tuple[tuple[int, ...], tuple[int, ...]], dtype: str
+) -> None:
+    a, b = (_draw(shape, dtype) for shape in shapes)
+    x, y = xp.asarray(a), xp.asarray(b)
+    wanted = np.asarray(x @ y)
+    for first, second in itertools.product([x, *_in_other_layouts(a)], [y, *_in_other_layouts(b)]):
+        assert_same_bits(np.asarray(first @ second), wanted)
+
+
+@pytest.mark.parametrize("dtype", BIT_TYPES)
+@pytest.mark.parametrize(
+    ("shapes", "axes"),
+    [
+        (((700,), (700,)), 1),
+        (((64, 300), (300,)), 1),
+        (((300, 64), (300,)), ((0,), (0,))),
+        (((300,), (64, 300)), ((0,), (1,))),
+        (((30, 40, 5), (30,)), ((0,), (0,))),
+        (((30,), (6, 30, 5)), ((0,), (1,))),
+        (((20, 30, 7), (30, 20)), ((0, 1), (1, 0))),
+    ],
+    ids=str,
+)
+def test_tensordot_has_the_same_bits_in_every_layout_by_rows(
+    shapes: tuple[tuple[int, ...], tuple[int, ...]], axes: Any, dtype: str
+) -> None:
+    a, b = (_draw(shape, dtype) for shape in shapes)
+    x, y = xp.asarray(a), xp.asarray(b)
+    wanted = np.asarray(xp.tensordot(x, y, axes=axes))
+    for first, second in itertools.product([x, *_in_other_layouts(a)], [y, *_in_other_layouts(b)]):
+        assert_same_bits(np.asarray(xp.tensordot(first, second, axes=axes)), wanted)
+
+
+@pytest.mark.parametrize("dtype", BIT_TYPES)
+@pytest.mark.parametrize("axis", [-1, -2])
+def test_vecdot_has_the_same_bits_in_every_layout(axis: int, dtype: str) -> None:
+    a, b = _draw((3, 200, 30), dtype), _draw((200, 30), dtype)
+    x, y = xp.asarray(a), xp.asarray(b)
+    wanted = np.asarray(xp.vecdot(x, y, axis=axis))
+    by_columns = xp.asarray(a.T.copy()), xp.asarray(b.T.copy()).T
+    columns = xp.permute_dims(by_columns[0], (2, 1, 0)), by_columns[1]
+    for first, second in itertools.product(
+        [columns[0], *_in_other_layouts(a)], [columns[1], *_in_other_layouts(b)]
+    ):
+        assert_same_bits(np.asarray(xp.vecdot(first, second, axis=axis)), wanted)
+
+
+@pytest.mark.parametrize("dtype", BIT_TYPES)
+@pytest.mark.parametrize("shapes", [*LONG_SHAPES, ((60, 300), (300, 60))], ids=str)
+def test_transposes_give_other_bits_within_rounding(
+    shapes: tuple[tuple[int, ...], tuple[int, ...]], dtype: str
+) -> None:
+    a, b = (_draw(shape, dtype) for shape in shapes)
+    b = a.T.copy() if shapes[1] == (300, 60) else b
+    x, y = xp.asarray(a), xp.asarray(b)
+    columns = [v if v.ndim < 2 else xp.asarray(np.asarray(v).mT.copy()).mT for v in (x, y)]
+    products = [columns[0] @ y, x @ columns[1], columns[0] @ columns[1]]
+    products += [x @ x.mT] if shapes[1] == (300, 60) else []
+    unit = 0 if dtype == "int32" else float(np.finfo(dtype).eps)
+    wanted = np.asarray(x @ y)
+    limit = 20 * unit * (np.abs(a).astype("float64") @ np.abs(b).astype("float64"))
+    for found in products:
+        assert found.dtype == dtype
+        assert np.all(np.abs(np.asarray(found) - wanted) <= limit)
 
 
 def test_heads_of_attention_lie_between_batch_and_time(device: str) -> None:
