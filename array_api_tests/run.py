@@ -119,7 +119,6 @@ def command(suite: Path, report: Path, options: argparse.Namespace) -> list[str]
     return [
         *(sys.executable, "-m", "pytest", str(suite / "array_api_tests"), "--quiet", "--tb=short"),
         *("-c", str(suite / "pytest.ini"), f"--rootdir={suite}", "-p", "no:cacheprovider"),
-        *("-p", "absent_pairs"),
         *("-n", options.workers, f"--max-examples={options.examples}", "--disable-deadline"),
         *([] if options.seed is None else [f"--hypothesis-seed={options.seed}"]),
         *(f"--xfails-file={XFAILS}", "--json-report", f"--json-report-file={report}"),
@@ -140,7 +139,6 @@ def environment(options: argparse.Namespace) -> dict[str, str]:
         "FKLARRAY_COMPILE": options.compile,
         "HYPOTHESIS_STORAGE_DIRECTORY": str(cache / "array-api-tests"),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]).rstrip(":"),
     }
 
 

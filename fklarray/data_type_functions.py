@@ -12,8 +12,8 @@ from fklarray.array import Array
 from fklarray.device import Device, as_device
 from fklarray.dtype_rows import NUMPY_DTYPES, DtypeLike, dtype_row, scalar_dtype
 from fklarray.record import Number, within_limits
-from fklarray.recording import cast_state, common_dtype, weak_dtype
-from fklarray.reductions import array_operand
+from fklarray.recording import common_dtype, weak_dtype
+from fklarray.reductions import array_operand, in_dtype
 from fklarray_codegen import dtypes
 
 __all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
@@ -49,12 +49,9 @@ def astype(
     as_device(device)
     x = array_operand("astype", x)
     row = dtype_row(dtype)
-    own = x._state[0].dtype
-    if own is row and not copy:
+    if not copy and x._state[0].dtype is row:
         return x
-    if own.kind == "complex" and row.kind not in ("complex", "bool"):
-        raise TypeError(f"cannot convert {own} to {row}; take the real part with real()")
-    return within_limits(lambda: Array(x.shape, cast_state(x._state, row)), [x])
+    return within_limits(lambda: in_dtype(x, dtype), [x])
 
 
 def can_cast(from_: DtypeLike | Array, to: DtypeLike, /) -> builtins.bool:
@@ -129,7 +126,7 @@ def isdtype(dtype: DtypeLike, kind: DtypeLike | str | tuple[DtypeLike | str, ...
     ValueError
         If a string is no kind.
     """
-    row = np.dtype(dtype)
+    row = dtype if isinstance(dtype, np.dtype) else NUMPY_DTYPES[dtype_row(dtype)]
     kinds = kind if isinstance(kind, tuple) else (kind,)
     matches = [_is_of_kind(row, one) for one in kinds]
     return any(matches)

@@ -25,9 +25,11 @@ __all__ = [
     "array_operand",
     "deferred_on_numpy",
     "empty_extent",
+    "floating_operand",
     "in_dtype",
     "normal_axes",
     "normal_axis",
+    "normal_shape",
     "one_correction",
     "reduced_on_numpy",
     "reduced_shape",
@@ -56,8 +58,35 @@ def array_operand(function: str, x: object) -> Array:
 
 
 def in_dtype(x: Array, dtype: DtypeLike | None) -> Array:
-    """Return an operand converted to the data type to compute in, if one is asked for."""
-    return x if dtype is None else Array(x.shape, cast_state(x._state, dtype_row(dtype)))
+    """Return an operand converted to a data type, if one is asked for.
+
+    Raises
+    ------
+    TypeError
+        If the data type is not supported, or a complex array would become a real one other than
+        bool.
+    """
+    if dtype is None:
+        return x
+    own, row = x._state[0].dtype, dtype_row(dtype)
+    if own.kind == "complex" and row.kind not in ("complex", "bool"):
+        raise TypeError(f"cannot convert {own} to {row}; take the real part with real()")
+    return Array(x.shape, cast_state(x._state, row))
+
+
+def floating_operand(function: str, x: object, dtype: DtypeLike | None) -> Array:
+    """Return the operand of a mean or a spread, converted to a data type if one is asked for.
+
+    Raises
+    ------
+    TypeError
+        As of `array_operand` and `in_dtype`, and if the data type is one of integers or bool,
+        which a mean does not fit into.
+    """
+    array = array_operand(function, x)
+    if dtype is not None and dtype_row(dtype).kind not in ("real", "complex"):
+        raise TypeError(f"{function} gives floating-point values, not {dtype_row(dtype)}")
+    return in_dtype(array, dtype)
 
 
 def one_correction(function: str, correction: float, ddof: float | None) -> float:
@@ -109,6 +138,20 @@ def normal_axis(axis: int, ndim: int) -> int:
     if isinstance(axis, (bool, np.bool_)):
         raise TypeError(f"an axis is an integer, not {axis}")
     return normalize_axis_index(axis, ndim)
+
+
+def normal_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
+    """Return a shape as a tuple; one number is the shape of a vector.
+
+    Raises
+    ------
+    TypeError
+        If an extent is not an integer.
+    """
+    extents = shape if isinstance(shape, Sequence) else (shape,)
+    if any(isinstance(extent, (bool, np.bool_)) for extent in extents):
+        raise TypeError(f"extents are integers; got the shape {shape}")
+    return tuple(map(operator.index, extents))
 
 
 def reduced_shape(shape: tuple[int, ...], axes: Sequence[int], keepdims: bool) -> tuple[int, ...]:

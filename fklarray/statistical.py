@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,20 +10,19 @@ import numpy as np
 
 from fklarray.accumulation import accumulated, mean_over, variance_over
 from fklarray.array import Array
-from fklarray.creation import full
 from fklarray.dtype_rows import (
     DTYPES,
     NUMPY_DTYPES,
     DType,
     DtypeLike,
     computed_row,
-    dtype_row,
     floating_row,
 )
 from fklarray.reductions import (
     Axes,
     array_operand,
     deferred_on_numpy,
+    floating_operand,
     in_dtype,
     normal_axes,
     normal_axis,
@@ -37,33 +35,27 @@ from fklarray.reductions import (
 __all__ = ["cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var"]
 
 
-def _sum_dtype(row: DType, dtype: DtypeLike | None) -> DType:
-    """Return the data type that sums are made in: integers become 64 bits wide."""
-    if dtype is not None:
-        return dtype_row(dtype)
-    if row.kind in ("bool", "signed"):
-        return DTYPES["int64"]
-    return DTYPES["uint64"] if row.kind == "unsigned" else row
+def _summed(function: str, x: Array, dtype: DtypeLike | None) -> tuple[Array, DType]:
+    """Return an operand and the data type of its sums: by default, integers become 64 bits wide."""
+    x = in_dtype(array_operand(function, x), dtype)
+    row = x._state[0].dtype
+    if dtype is not None or row.kind in ("real", "complex"):
+        return x, row
+    return x, DTYPES["uint64" if row.kind == "unsigned" else "int64"]
 
 
 def _accumulate(name: str, x: Array, axis: Axes, dtype: DtypeLike | None, keepdims: bool) -> Array:
-    x = array_operand(name, x)
+    x, row = _summed(name, x, dtype)
     axes = normal_axes(axis, x.ndim)
-    row = _sum_dtype(x._state[0].dtype, dtype)
     ufunc = np.add if name == "sum" else np.multiply
     wanted = NUMPY_DTYPES[computed_row(row)]
     shape = reduced_shape(x.shape, axes, keepdims)
     return deferred_on_numpy(
-        lambda values: accumulated(ufunc, _real_if(values, row), axes, wanted).reshape(shape),
+        lambda values: accumulated(ufunc, values, axes, wanted).reshape(shape),
         [x],
         row,
         shape,
     )
-
-
-def _real_if(values: np.ndarray[Any, Any], row: DType) -> np.ndarray[Any, Any]:
-    """Return the real part of complex values that are summed as real ones."""
-    return values.real if values.dtype.kind == "c" and row.kind != "complex" else values
 
 
 def sum(
@@ -160,11 +152,6 @@ def _moment(
 ) -> Array:
     axes = normal_axes(axis, x.ndim)
     shape = reduced_shape(x.shape, axes, keepdims)
-    count = math.prod(x.shape[axis] for axis in axes)
-    if count <= builtins.max([0.0, *correction.values()]):
-        # NumPy warns, and has an infinity for a divisor of 0.
-        nothing = complex(math.nan, math.nan) if result.kind == "complex" else math.nan
-        return full(shape, nothing, dtype=NUMPY_DTYPES[result])
     moment = _MOMENTS[name]
     function = wide(
         lambda values: moment(values, axes, *correction.values()).reshape(shape), x._state[0].dtype
@@ -216,7 +203,7 @@ def mean(
     -----
     Array API standard 2025.12, "Statistical Functions", ``mean``.
     """
-    x = in_dtype(array_operand("mean", x), dtype)
+    x = floating_operand("mean", x, dtype)
     return _moment("mean", x, axis, keepdims, floating_row(x._state[0].dtype))
 
 
@@ -228,7 +215,7 @@ def _spread(
     keepdims: builtins.bool,
     dtype: DtypeLike | None,
 ) -> Array:
-    x = in_dtype(array_operand(name, x), dtype)
+    x = floating_operand(name, x, dtype)
     row = floating_row(x._state[0].dtype)
     if row.kind == "complex":
         row = DTYPES[f"float{row.bits // 2}"]
@@ -265,8 +252,8 @@ def var(
     Returns
     -------
     Array
-        Of the (real) data type of `x` if that is floating-point, else float64; NaN where the
-        divisor is not positive.
+        Of the (real) data type of `x` if that is floating-point, else float64; divided by 0 where
+        the divisor is not positive.
 
     Raises
     ------
@@ -299,19 +286,18 @@ def std(
 def _cumulate(
     name: str, x: Array, axis: int | None, dtype: DtypeLike | None, include_initial: builtins.bool
 ) -> Array:
-    x = array_operand(name, x)
+    x, row = _summed(name, x, dtype)
     if axis is None and x.ndim > 1:
         raise ValueError(f"{name} needs an axis for an array of shape {x.shape}")
     shape = x.shape or (1,)
     along = normal_axis(0 if axis is None else axis, len(shape))
-    row = _sum_dtype(x._state[0].dtype, dtype)
     if include_initial:
         shape = (*shape[:along], shape[along] + 1, *shape[along + 1 :])
     accumulate = getattr(np, name)
     wanted = NUMPY_DTYPES[computed_row(row)]
     return deferred_on_numpy(
         lambda values: accumulate(
-            _real_if(values, row), axis=along, dtype=wanted, include_initial=include_initial
+            values, axis=along, dtype=wanted, include_initial=include_initial
         ),
         [x],
         row,

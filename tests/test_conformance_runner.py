@@ -33,10 +33,6 @@ def suite(tmp_path: Path) -> Path:
     for part in ("array_api_tests", "array-api/src/array_api_stubs"):
         (folder / part).mkdir(parents=True)
     (folder / "array_api_tests" / "__init__.py").touch()
-    (folder / "array_api_tests" / "dtype_helpers.py").write_text(
-        "class Table:\n    def get(self, key, default=None): return default\n\n"
-        "promotion_table = Table()\n"
-    )
     (folder / "pytest.ini").write_text("[pytest]\n")
     options = ("--max-examples", "--disable-deadline", "--xfails-file")
     (folder / "conftest.py").write_text(
@@ -63,17 +59,6 @@ def test_success_is_reported_in_one_line(suite: Path, capfd: Any) -> None:
     assert line == (
         "array_api_tests: 0 failed, 1000 passed, 5 skipped (compile=off device=cpu examples=3)"
     )
-
-
-TABLE = """
-from array_api_tests.dtype_helpers import promotion_table
-import numpy
-def test_table(): assert promotion_table.get(('bool', 'int8')) != numpy.dtype('float64')
-"""
-
-
-def test_the_suites_table_does_not_answer_with_none(suite: Path, capfd: Any) -> None:
-    assert _run(suite, MANY + TABLE, capfd)[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import os
 import types
 from pathlib import Path
 
+import numpy as np
+
 import fklarray as xp
 from parity.table import ROWS
 
@@ -89,7 +91,8 @@ def _public() -> set[str]:
     for prefix, module in MODULES.items():
         for name in getattr(module, "__all__", dir(module)):
             value = getattr(module, name)
-            if callable(value) and not name.startswith("_"):
+            is_dtype = isinstance(value, type) and issubclass(value, np.generic)
+            if callable(value) and not is_dtype and not name.startswith("_"):
                 assert not isinstance(value, types.ModuleType)
                 names.add(prefix + name)
     return names

@@ -171,5 +171,18 @@ def test_astype(device: str) -> None:
 def test_data_types_are_numpys() -> None:
     for name in DTYPES:
         dtype = getattr(xp, name)
-        assert dtype == np.dtype(name) == name
-        assert xp.zeros((1,), dtype=dtype).dtype is dtype or xp.zeros((1,)).dtype == xp.float64
+        assert dtype is np.dtype(name).type
+        assert dtype != None  # noqa: E711 - a numpy.dtype of float64 says that it is None
+        x = xp.ones((1,), dtype=dtype)
+        assert x.dtype == dtype
+        assert isinstance(x.dtype, np.dtype)
+        assert (x + dtype(1)).dtype == dtype
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod", "mean"])
+def test_complex_numbers_are_not_reduced_as_real_ones(name: str) -> None:
+    reduction = getattr(xp, name)
+    x = xp.asarray([1 + 1j, 1j])
+    assert reduction(x, dtype=xp.complex64).dtype == xp.complex64
+    with pytest.raises(TypeError, match="complex128 to float32"):
+        reduction(x, dtype=xp.float32)
