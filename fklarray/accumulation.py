@@ -85,4 +85,6 @@ def variance_over(values: _Values, axes: Sequence[int], correction: float) -> _V
     if centred.dtype.kind == "c":
         squares += np.square(np.imag(centred))
     total = accumulated(np.add, squares, axes, squares.dtype)
-    return np.asarray(total / (_count(values, axes) - correction), squares.dtype)
+    # As in NumPy, a divisor below 0 counts as 0.
+    divisor = max(_count(values, axes) - correction, 0)
+    return np.asarray(total / divisor, squares.dtype)

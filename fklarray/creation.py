@@ -17,7 +17,7 @@ from fklarray.interchange import copy_of, state_of_numpy
 from fklarray.manipulation import broadcast_arrays, reshape
 from fklarray.record import Number, record_where
 from fklarray.recording import cast_state, scalar_state
-from fklarray.reductions import array_operand
+from fklarray.reductions import array_operand, normal_shape
 from fklarray_codegen.dtypes import DTYPES, DType
 
 __all__ = [
@@ -39,8 +39,7 @@ __all__ = [
 
 
 def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
-    extents: Any = shape if isinstance(shape, Sequence) else (shape,)
-    result = tuple(operator.index(extent) for extent in extents)
+    result = normal_shape(shape)
     if any(extent < 0 for extent in result):
         raise ValueError(f"negative extents in shape {result}")
     return result
@@ -171,7 +170,7 @@ def arange(
     start: float,
     /,
     stop: float | None = None,
-    step: float = 1,
+    step: float | None = 1,
     *,
     dtype: DtypeLike | None = None,
     device: Device | str | None = None,
@@ -183,7 +182,7 @@ def arange(
     start, stop : int or float
         The interval; with one argument it is [0, start).
     step : int or float
-        Distance, not 0.
+        Distance, not 0; None is 1, as in NumPy.
     dtype : dtype, optional
         Data type; by default int64 if all arguments are integers, float64 otherwise.
     device : Device or str, optional
@@ -193,14 +192,33 @@ def arange(
     ------
     ValueError
         If `step` is 0.
+    TypeError
+        If an argument is not a real number.
+    OverflowError
+        If an end is an integer beyond int64, and no data type is given.
     """
     as_device(device)
+    step = 1 if step is None else step
     if step == 0:
         raise ValueError("arange needs a step other than 0")
     first, last = (0, start) if stop is None else (start, stop)
-    integers = all(isinstance(value, int) for value in (first, last, step))
+    ends: tuple[Any, Any] = (first, last)
+    if any(end is None for end in ends):
+        raise TypeError("arange needs numbers, not None")
+    integers = all(map(_is_integer, (first, last, step)))
+    if integers and dtype is None:
+        for end in ends:
+            scalar_state(operator.index(end), DTYPES["int64"])  # NumPy would wrap around
     row = row_or_default(dtype, DTYPES["int64" if integers else "float64"])
     return _of_numpy(np.arange(first, last, step, dtype=NUMPY_DTYPES[row]), row)
+
+
+def _is_integer(value: object) -> builtins.bool:
+    try:
+        operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return True
 
 
 def linspace(
@@ -234,7 +252,7 @@ def linspace(
         If `num` is negative.
     """
     as_device(device)
-    is_complex = isinstance(start, complex) or isinstance(stop, complex)
+    is_complex = np.iscomplexobj(start) or np.iscomplexobj(stop)
     row = row_or_default(dtype, DTYPES["complex128" if is_complex else "float64"])
     values = np.linspace(start, stop, num, endpoint=endpoint, dtype=NUMPY_DTYPES[row])
     return _of_numpy(values, row)

@@ -52,6 +52,9 @@ def dtype_row(dtype: DtypeLike | None) -> DType:
     # None is NumPy's way to say float64; here it is a forgotten argument.
     if dtype is None:
         raise TypeError("a data type is needed, not None")
+    # NumPy would take the data type of an array that is not its own.
+    if hasattr(dtype, "__dlpack__"):
+        raise TypeError("a data type is needed, not an array")
     return _row(np.dtype(dtype))
 
 

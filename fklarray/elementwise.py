@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
+
 from fklarray.array import Array
 from fklarray.operators import Shortcuts
-from fklarray.record import Operand, record
+from fklarray.record import Number, Operand, promoted, record
+from fklarray.reductions import array_operand
 from fklarray_codegen.ops import OPS
 
 __all__ = [
@@ -199,6 +202,12 @@ tanh = _unary("tanh")
 trunc = _unary("trunc")
 
 
+def _bound(value: Operand) -> Array | Number:
+    if isinstance(value, np.generic) or not isinstance(value, (int, float, complex)):
+        return array_operand("clip", value)
+    return value
+
+
 def clip(x: Array, /, min: Operand | None = None, max: Operand | None = None) -> Array:
     """Limit elements to an interval.
 
@@ -216,8 +225,10 @@ def clip(x: Array, /, min: Operand | None = None, max: Operand | None = None) ->
 
     Raises
     ------
-    TypeError, ValueError
-        As `maximum` and `minimum` do.
+    TypeError
+        If `x` is not an array of real numbers, or the bounds promote it to another data type.
+    ValueError
+        If the shapes cannot be broadcast together.
     OverflowError
         If a Python integer is out of the range of an integer data type.
 
@@ -225,11 +236,17 @@ def clip(x: Array, /, min: Operand | None = None, max: Operand | None = None) ->
     -----
     Array API standard 2025.12, "Element-wise Functions", ``clip``.
     """
+    x = array_operand("clip", x)
+    row = x._state[0].dtype
+    if row.kind in ("bool", "complex"):
+        raise TypeError(f"clip accepts real numeric data types, not {row}")
     result = positive(x)
-    if min is not None:
-        result = maximum(result, min)
-    if max is not None:
-        result = minimum(result, max)
-    if result.dtype != x.dtype:
-        raise TypeError(f"clip keeps the data type {x.dtype}; the bounds promote to {result.dtype}")
+    for bound, limit in ((min, maximum), (max, minimum)):
+        if bound is None:
+            continue
+        other = _bound(bound)
+        common = promoted("clip", [x, other])
+        if common is not row:
+            raise TypeError(f"clip keeps the data type {row}; the bounds promote to {common}")
+        result = limit(result, other)
     return result

@@ -14,26 +14,26 @@ from fklarray.reductions import array_operand, deferred_on_numpy, normal_axis
 __all__ = ["take", "take_along_axis"]
 
 
-def _checked(function: str, indices: object, extent: int, axis: int) -> Array:
-    """Return indices whose values are seen to be in bounds now, not when the result is needed.
+def _check_integers(function: str, indices: Array) -> None:
+    if indices.dtype.kind not in "iu":
+        raise IndexError(f"{function} needs integer indices, not {indices.dtype}")
+
+
+def _check_bounds(function: str, indices: Array, extent: int, axis: int) -> None:
+    """Refuse indices that are out of bounds now, not when the result is needed.
 
     Raises
     ------
     IndexError
-        Naming the index that is not, or the data type.
+        Naming the index.
     """
-    # NumPy takes Python integers too.
-    found = asarray(indices) if type(indices) is int else array_operand(function, indices)
-    if found.dtype.kind not in "iu":
-        raise IndexError(f"{function} needs integer indices, not {found.dtype}")
-    values = found._numpy()
+    values = indices._numpy()
     if values.size:
         for index in (int(values.min()), int(values.max())):
             if not -extent <= index < extent:
                 raise IndexError(
                     f"{function}: index {index} is out of bounds for axis {axis} of size {extent}"
                 )
-    return found
 
 
 def take(x: Array, indices: Array | int, /, *, axis: int | None = None) -> Array:
@@ -73,7 +73,10 @@ def take(x: Array, indices: Array | int, /, *, axis: int | None = None) -> Array
             raise ValueError(f"take needs an axis for an array of shape {x.shape}")
         x, axis = reshape(x, (-1,)), 0
     along = normal_axis(axis, x.ndim)
-    chosen = _checked("take", indices, x.shape[along], along)
+    # NumPy takes Python integers too.
+    chosen = asarray(indices) if type(indices) is int else array_operand("take", indices)
+    _check_integers("take", chosen)
+    _check_bounds("take", chosen, x.shape[along], along)
     shape = (*x.shape[:along], *chosen.shape, *x.shape[along + 1 :])
     return deferred_on_numpy(
         lambda values, where: np.take(values, _signed(where), along),
@@ -116,11 +119,13 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     """
     x = array_operand("take_along_axis", x)
     along = normal_axis(axis, x.ndim)
-    chosen = _checked("take_along_axis", indices, x.shape[along], along)
+    chosen = array_operand("take_along_axis", indices)
+    _check_integers("take_along_axis", chosen)
     if chosen.ndim != x.ndim:
         raise ValueError(
             f"take_along_axis needs indices of {x.ndim} dimensions, not of shape {chosen.shape}"
         )
+    _check_bounds("take_along_axis", chosen, x.shape[along], along)
     outside = [(*one.shape[:along], 1, *one.shape[along + 1 :]) for one in (x, chosen)]
     common = broadcast_shapes(*outside)
     shape = (*common[:along], chosen.shape[along], *common[along + 1 :])

@@ -227,7 +227,10 @@ def _frozen_key(key: Any) -> Any:
     if isinstance(key, tuple):
         return tuple(map(_frozen_key, key))  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(key, (list, np.ndarray)):
-        return np.array(key)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        frozen: Any = np.array(key)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        # As NumPy has it, an empty list has indices that are integers.
+        is_empty = isinstance(key, list) and not frozen.size
+        return frozen.astype(np.intp) if is_empty else frozen
     return _numpy_key(key)
 
 

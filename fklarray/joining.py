@@ -298,7 +298,9 @@ def pad(
     ValueError
         If a width is negative or does not fit the dimensions, or the mode is unknown.
     TypeError
-        If a width is not an integer.
+        If a width is not an integer, or a value is complex and the array is not.
+    OverflowError
+        If an integer value is out of the range of an integer data type.
     """
     x = array_operand("pad", array)
     if mode != "constant":
@@ -307,7 +309,7 @@ def pad(
     if keywords:
         raise ValueError(f"pad in mode 'constant' does not take {', '.join(keywords)}")
     given: Any = np.asarray(pad_width)
-    if given.size and given.dtype.kind not in "iu":
+    if given.dtype.kind not in "iu":
         raise TypeError(f"pad needs integer widths, not {pad_width!r}")
     if (given < 0).any():
         raise ValueError(f"pad cannot pad by negative widths: {pad_width!r}")
@@ -318,6 +320,6 @@ def pad(
         for position, extent, edge in zip((0, 2), extents, edges, strict=True):
             shape = (*x.shape[:axis], extent, *x.shape[axis + 1 :])
             if extent:
-                parts.insert(position, full(shape, edge.astype(x.dtype), dtype=x.dtype))
+                parts.insert(position, full(shape, edge.item(), dtype=x.dtype))
         x = concat(parts, axis=axis) if len(parts) > 1 else x
     return Array(x.shape, x._state)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 
 from numpy.lib.array_utils import normalize_axis_tuple
@@ -12,7 +11,7 @@ from fklarray import views
 from fklarray.array import Array
 from fklarray.record import in_order, record_deferred
 from fklarray.recording import scalar_state
-from fklarray.reductions import array_operand, normal_axes
+from fklarray.reductions import array_operand, normal_axes, normal_shape
 from fklarray_codegen import layout
 
 __all__ = [
@@ -36,7 +35,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     ValueError
         If they do not fit.
     """
-    return layout.broadcast_shapes(*shapes) if shapes else ()
+    return layout.broadcast_shapes(*map(normal_shape, shapes)) if shapes else ()
 
 
 def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
@@ -48,7 +47,7 @@ def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
         If the array does not broadcast to exactly this shape.
     """
     x = array_operand("broadcast_to", x)
-    shape = tuple(operator.index(extent) for extent in shape)
+    shape = normal_shape(shape)
     if min(shape, default=0) < 0 or layout.broadcast_shapes(x.shape, shape) != shape:
         raise ValueError(f"shape {x.shape} cannot be broadcast to {shape}")
     return Array(shape, x._state)
@@ -83,11 +82,19 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
         If `axes` is not one.
     """
     x = array_operand("permute_dims", x)
-    order = normalize_axis_tuple(axes, x.ndim)
+    order = _axes(axes, x.ndim)
     if len(order) != x.ndim:
-        raise ValueError(f"axes {tuple(axes)} are not a permutation of {x.ndim} axes")
+        raise ValueError(f"axes {axes} are not a permutation of {x.ndim} axes")
     shape = tuple(x.shape[axis] for axis in order)
     return Array(shape, views.permute(x._state, x.ndim, order))
+
+
+def _axes(axes: int | Sequence[int], ndim: int) -> tuple[int, ...]:
+    """Return axes counted from the front; unlike NumPy everywhere, bool is no axis."""
+    order = normalize_axis_tuple(axes, ndim)
+    if bool in map(type, axes if isinstance(axes, Sequence) else (axes,)):
+        raise TypeError(f"an axis is an integer, not a bool; got {axes}")
+    return order
 
 
 def moveaxis(x: Array, source: int | Sequence[int], destination: int | Sequence[int], /) -> Array:
@@ -101,8 +108,7 @@ def moveaxis(x: Array, source: int | Sequence[int], destination: int | Sequence[
         If axes repeat, or there are not as many sources as destinations.
     """
     x = array_operand("moveaxis", x)
-    froms = normalize_axis_tuple(source, x.ndim)
-    tos = normalize_axis_tuple(destination, x.ndim)
+    froms, tos = _axes(source, x.ndim), _axes(destination, x.ndim)
     if len(froms) != len(tos):
         raise ValueError(f"{len(froms)} source axes for {len(tos)} destination axes")
     order = [axis for axis in range(x.ndim) if axis not in froms]
@@ -130,7 +136,7 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     """
     x = array_operand("expand_dims", x)
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
-    axes = sorted(normalize_axis_tuple(given, x.ndim + len(given)))
+    axes = sorted(_axes(given, x.ndim + len(given)))
     shape = list(x.shape)
     for one in axes:
         shape.insert(one, 1)
@@ -164,7 +170,7 @@ def flip(x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
         If an axis is out of bounds.
     """
     x = array_operand("flip", x)
-    axes = range(x.ndim) if axis is None else normalize_axis_tuple(axis, x.ndim)
+    axes = range(x.ndim) if axis is None else _axes(axis, x.ndim)
     return Array(x.shape, views.flip(x._state, x.shape, axes))
 
 
@@ -187,8 +193,7 @@ def reshape(x: Array, /, shape: int | tuple[int, ...], *, copy: bool | None = No
         If the number of elements differs, or `copy` is False and a copy is needed.
     """
     x = array_operand("reshape", x)
-    extents = shape if isinstance(shape, Sequence) else (shape,)
-    target = _inferred(x.shape, tuple(map(operator.index, extents)))
+    target = _inferred(x.shape, normal_shape(shape))
     if x.size == 0:
         return Array(target, scalar_state(0, x._state[0].dtype))
     state = views.reshape(x._state, x.shape, target)

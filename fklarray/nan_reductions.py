@@ -26,7 +26,7 @@ from fklarray.reductions import (
     Axes,
     array_operand,
     deferred_on_numpy,
-    in_dtype,
+    floating_operand,
     normal_axes,
     one_correction,
     reduced_on_numpy,
@@ -119,7 +119,7 @@ def nanmean(
 
     Parameters and errors as in `mean`.
     """
-    x = in_dtype(array_operand("nanmean", x), dtype)
+    x = floating_operand("nanmean", x, dtype)
     return _rounded(_mean(_wide(x), axis, keepdims), x)
 
 
@@ -173,7 +173,7 @@ def nanvar(
     ValueError
         If an axis is given twice, or both `correction` and `ddof` are given.
     """
-    x = in_dtype(array_operand("nanvar", x), dtype)
+    x = floating_operand("nanvar", x, dtype)
     correction = one_correction("nanvar", correction, ddof)
     return _rounded(_variance(_wide(x), axis, correction, keepdims), x)
 
@@ -189,7 +189,7 @@ def nanstd(
     ddof: float | None = None,
 ) -> Array:
     """Return the standard deviation of the elements that are not NaN: the root of `nanvar`."""
-    x = in_dtype(array_operand("nanstd", x), dtype)
+    x = floating_operand("nanstd", x, dtype)
     correction = one_correction("nanstd", correction, ddof)
     return _rounded(sqrt(_variance(_wide(x), axis, correction, keepdims)), x)
 

@@ -175,6 +175,8 @@ def scalar_state(value: complex, dtype: DType) -> State:
     ------
     OverflowError
         If an integer is outside the range of an integer data type.
+    TypeError
+        If a complex number would become a real one.
     """
     return SCALARS[dtype], (Scalar(_represent(value, dtype)),)
 
@@ -182,13 +184,13 @@ def scalar_state(value: complex, dtype: DType) -> State:
 def _represent(value: complex, dtype: DType) -> complex:
     kind = dtype.kind
     if kind == "real":
-        return _component(float(value.real), dtype.bits)
+        return _component(float(value), dtype.bits)  # type: ignore[arg-type]
     if kind == "complex":
         bits = dtype.bits // 2
         return complex(_component(value.real, bits), _component(value.imag, bits))
     if kind == "bool":
         return bool(value)
-    number = int(value.real)
+    number: int = int(value)  # type: ignore[call-overload]
     low, high = (-(1 << dtype.bits - 1), 1 << dtype.bits - 1)
     if kind == "unsigned":
         low, high = 0, 1 << dtype.bits

@@ -96,12 +96,15 @@ def one_correction(function: str, correction: float, ddof: float | None) -> floa
     ------
     ValueError
         If both names are used.
+    TypeError
+        If it is not a number.
     """
-    if ddof is None:
-        return correction
-    if correction:
+    if ddof is not None and correction:
         raise ValueError(f"{function} got both correction={correction} and ddof={ddof}")
-    return ddof
+    given = correction if ddof is None else ddof
+    if not hasattr(given, "__float__"):
+        raise TypeError(f"{function} needs a number for its correction, not {given!r}")
+    return float(given)
 
 
 def normal_axes(axis: Axes, ndim: int) -> tuple[int, ...]:

@@ -146,7 +146,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
     Parameters
     ----------
     x : Array
-        Matrices ``(..., M, M)``; integers stay integers, and wrap, unless `n` is negative.
+        Matrices ``(..., M, M)``; integers (which wrap) and bool stay so, unless `n` is negative.
     n : int
         Exponent: 0 gives the identity, a negative one powers of the inverse.
 
@@ -167,7 +167,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
     powers: Array = run(
         "matrix_power",
         np.linalg.matrix_power,
-        checked if exponent < 0 or whole.dtype.kind == "b" else whole,
+        checked if exponent < 0 else whole,
         n=exponent,
     )
     return powers

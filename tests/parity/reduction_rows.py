@@ -177,8 +177,6 @@ def _variance(
     """Return the variance and the bound of a computation in two passes."""
     values, count = widest(x), _count(x, axes)
     exact = np.var(values, axis=axes, keepdims=keepdims, correction=correction)
-    if count <= correction:
-        return np.full_like(exact, np.nan), np.zeros_like(exact)
     finite = np.where(np.isfinite(values), np.abs(values), 0)
     largest = np.max(finite, axis=axes, keepdims=keepdims, initial=0)
     unit = roundoff(_computed_in(x.dtype))
