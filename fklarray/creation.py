@@ -201,16 +201,15 @@ def arange(
     step = 1 if step is None else step
     if step == 0:
         raise ValueError("arange needs a step other than 0")
-    first, last = (0, start) if stop is None else (start, stop)
-    ends: tuple[Any, Any] = (first, last)
+    ends: tuple[Any, Any] = (0, start) if stop is None else (start, stop)
     if any(end is None for end in ends):
         raise TypeError("arange needs numbers, not None")
-    integers = all(map(_is_integer, (first, last, step)))
+    integers = all(map(_is_integer, (*ends, step)))
     if integers and dtype is None:
         for end in ends:
             scalar_state(operator.index(end), DTYPES["int64"])  # NumPy would wrap around
     row = row_or_default(dtype, DTYPES["int64" if integers else "float64"])
-    return _of_numpy(np.arange(first, last, step, dtype=NUMPY_DTYPES[row]), row)
+    return _of_numpy(np.arange(*ends, step, dtype=NUMPY_DTYPES[row]), row)
 
 
 def _is_integer(value: object) -> builtins.bool:

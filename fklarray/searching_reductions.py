@@ -20,8 +20,7 @@ def _position(
 ) -> Array:
     def find(values: np.ndarray[Any, Any], *, axis: tuple[int, ...], keepdims: Any) -> Any:
         # NumPy's searches take one axis, or None for all of them.
-        one = axis[0] if len(axis) == 1 else None
-        return search(values, axis=one, keepdims=builtins.bool(keepdims))
+        return search(values, axis=axis[0] if len(axis) == 1 else None, keepdims=keepdims)
 
     axes = None if axis is None else (axis,)
     return reduced_on_numpy(name, find, x, axes, keepdims, DTYPES["int64"], chooses=True)
