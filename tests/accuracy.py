@@ -63,9 +63,17 @@ def _log2(x: Values) -> Values:
     return result
 
 
+def _sign(x: Values) -> Values:
+    if x.dtype.kind != "c":
+        return np.sign(x)
+    # NumPy's is that of the infinite part, even beside NaN.
+    return np.where(np.isnan(x), x.dtype.type(np.nan), np.sign(x))
+
+
 _NOT_NUMPY: dict[str, Callable[..., Any]] = {
     "floor_divide": _floor_divide,
     "pow": _power,
+    "sign": _sign,
     # NumPy has no function of its own for these data types.
     "reciprocal": lambda x: x.dtype.type(1) / x,
     "log2": lambda x: _log2(x) if x.dtype.kind == "c" else np.log2(x),
