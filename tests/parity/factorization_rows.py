@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from parity.expectations import Check, Within
 from parity.operands import (
+    BOOL,
     COMPLEX,
     EVERY,
     FLOATS,
@@ -249,7 +250,7 @@ def _solve_calls(draw: st.DrawFn) -> Call:
 
 def _matrix_power(x: Values, n: int) -> Any:
     checked = _square(x)
-    if n >= 0 and x.dtype.name in INTEGERS:
+    if n >= 0 and x.dtype.name in BOOL + INTEGERS:
         return np.linalg.matrix_power(x, n)
     wanted = np.linalg.matrix_power(checked, n)
     inverse = _norm(np.linalg.inv(checked)) if n < 0 else 1.0
