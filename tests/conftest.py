@@ -1,6 +1,7 @@
 """Devices, the kernel cache, Hypothesis profiles and golden files, for all tests."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -63,3 +64,14 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
     """Say whether golden files are to be rewritten instead of compared."""
     update: bool = request.config.getoption("--update-golden")
     return update
+
+
+@pytest.fixture(params=["sync", "background", "off"])
+def compile_mode(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Run a test in each compile mode; it leaves no kernel to be compiled behind it."""
+    import fklarray
+    from fklarray import background
+
+    with fklarray.config.override(compile=request.param):
+        yield request.param
+    background.wait()
