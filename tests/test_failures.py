@@ -156,6 +156,56 @@ def test_no_compiler_means_numpy_and_one_warning(mode: str, tmp_path: Path) -> N
     assert 'pip install "fklarray[compiler]"' in "\n".join(warnings)
 
 
+# The parity tests' references and bounds, on few examples.
+PARITY = """
+import sys, warnings
+sys.modules["ziglang"] = None
+sys.path.insert(0, tests)
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    import fklarray as xp
+    from hypothesis import HealthCheck, given, settings
+    from parity import elementwise_rows
+    from parity.expectations import assert_alike, numpy_outcome, outcome
+    from parity.table import ROWS
+
+    # The op table's bounds are promised of kernels: NumPy's complex powers are not within theirs.
+    operations = {id(row) for row in elementwise_rows.ROWS}
+    rows = [row for row in ROWS if id(row) not in operations and "Array.__" not in row.name]
+
+    def check(row):
+        few = 4 if row.name.startswith("special.") else 10
+        @settings(max_examples=few, derandomize=True, database=None, deadline=None,
+                  suppress_health_check=list(HealthCheck))
+        @given(call=row.calls)
+        def compare(call):
+            wanted = numpy_outcome(row.reference, *call.with_arrays("numpy"))
+            assert_alike(outcome(row.function, *call.with_arrays("ours")), wanted)
+        try:
+            compare()
+        except Exception as error:
+            error.add_note(row.name)
+            raise
+
+    for row in rows:
+        check(row)
+print(xp.counters()["kernels_launched"], len(rows))
+for warning in seen:
+    print(warning.category.__name__, warning.message)
+"""
+
+
+def test_functions_without_a_compiler_are_within_their_bounds(tmp_path: Path) -> None:
+    code = f"tests = {str(Path(__file__).parent)!r}\n{PARITY}"
+    result = _run(code, tmp_path, PATH="/nonexistent", FKLARRAY_COMPILE="sync")
+    assert result.returncode == 0, result.stderr
+    counts, *warnings = result.stdout.splitlines()
+    assert counts.split()[0] == "0"
+    assert int(counts.split()[1]) > 200
+    assert result.stdout.count("Warning ") == 1
+    assert 'pip install "fklarray[compiler]"' in "\n".join(warnings)
+
+
 def test_a_useless_cxx_is_named_and_the_next_compiler_taken(tmp_path: Path) -> None:
     result = _run(CODE, tmp_path, CXX="/bin/false", FKLARRAY_COMPILE="sync")
     assert result.returncode == 0, result.stderr

@@ -1,8 +1,8 @@
 """Rows of statistical functions, nan-aware ones and normalisations: sums with a stated bound.
 
 The bound of a sum of n elements is n units of roundoff of the sum of their magnitudes, which any
-order of adding keeps; pairwise ones are tested on long sums in test_fault_kinds.py. 16-bit floats are
-summed in float32 and rounded once.
+order of adding keeps; pairwise ones are tested on long sums in test_fault_kinds.py. 16-bit floats
+are summed in float32 and rounded once.
 """
 
 from __future__ import annotations
