@@ -99,7 +99,8 @@ def _from_values(obj: Any, dtype: DtypeLike | None) -> Array:
     obj = _unwrapped(obj)
     row = None if dtype is None else dtype_row(dtype)
     try:
-        values = np.asarray(obj, dtype=None if row is None else NUMPY_DTYPES[row])
+        with np.errstate(all="ignore"):
+            values = np.asarray(obj, dtype=None if row is None else NUMPY_DTYPES[row])
     except OverflowError:
         raise OverflowError(f"{reprlib.repr(obj)} is out of bounds for {row}") from None
     row = row or dtype_row(values.dtype)

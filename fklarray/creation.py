@@ -209,7 +209,8 @@ def arange(
         for end in ends:
             scalar_state(operator.index(end), DTYPES["int64"])  # NumPy would wrap around
     row = row_or_default(dtype, DTYPES["int64" if integers else "float64"])
-    return _of_numpy(np.arange(*ends, step, dtype=NUMPY_DTYPES[row]), row)
+    with np.errstate(all="ignore"):
+        return _of_numpy(np.arange(*ends, step, dtype=NUMPY_DTYPES[row]), row)
 
 
 def _is_integer(value: object) -> builtins.bool:
@@ -253,7 +254,8 @@ def linspace(
     as_device(device)
     is_complex = np.iscomplexobj(start) or np.iscomplexobj(stop)
     row = row_or_default(dtype, DTYPES["complex128" if is_complex else "float64"])
-    values = np.linspace(start, stop, num, endpoint=endpoint, dtype=NUMPY_DTYPES[row])
+    with np.errstate(all="ignore"):
+        values = np.linspace(start, stop, num, endpoint=endpoint, dtype=NUMPY_DTYPES[row])
     return _of_numpy(values, row)
 
 

@@ -252,6 +252,10 @@ def test_nothing_warns() -> None:
         assert np.asarray(xp.divide(xp.ones(1), xp.zeros(1))).tolist() == [INF]
         assert np.isnan(np.asarray(xp.log(xp.asarray([-1.0])))).all()
         assert np.asarray(xp.asarray([1]) // 0).tolist() == [0]
+        half = {"dtype": xp.float16}
+        assert np.asarray(xp.asarray([1e5], **half)).tolist() == [INF]
+        assert np.asarray(xp.arange(0.0, 1e300, 5e299, dtype=xp.float32)).tolist() == [0, INF]
+        assert np.asarray(xp.linspace(0, 1e5, 2, **half)).tolist() == [0, INF]
 
 
 def test_complex_numbers_are_not_cast_to_real_ones() -> None:
