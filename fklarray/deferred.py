@@ -14,7 +14,15 @@ from fklarray.recording import Leaf, State, Stream, stream_of, view_state
 from fklarray_codegen.dtypes import DType
 from fklarray_codegen.layout import contiguous_strides
 
-__all__ = ["MAX_DEPTH", "Deferred", "deferred_state", "depth", "resolved"]
+__all__ = [
+    "MAX_DEPTH",
+    "Deferred",
+    "DeferredStream",
+    "deferred_state",
+    "depth",
+    "reading",
+    "resolved",
+]
 
 # Longest chain of deferred results before the first of them is computed.
 MAX_DEPTH = 64
@@ -75,10 +83,14 @@ class Deferred:
             compute, operands = recipe
             result = stream_of(compute(*[resolved(state) for state in operands]))
             # Of two threads that computed the same, one wins: the other's memory is dropped.
-            self._result = self._result or result
-            self._recipe = None
+            self.settle(result)
         assert self._result is not None
         return self._result
+
+    def settle(self, result: Stream) -> None:
+        """Take a result that was computed, and let the operands go; the first one stays."""
+        self._result = self._result or result
+        self._recipe = None
 
 
 class DeferredStream(Stream):
@@ -138,6 +150,11 @@ def deferred_state(
         Of the result.
     """
     memory = Deferred(compute, operands, math.prod(shape) * dtype.itemsize)
+    return reading(memory, dtype, shape)
+
+
+def reading(memory: Deferred, dtype: DType, shape: tuple[int, ...]) -> State:
+    """Return the state of a deferred result as a whole."""
     return view_state(DeferredStream(memory, 0, contiguous_strides(shape)), dtype)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,16 +21,20 @@ from fklarray import background
 from fklarray.config import config
 from fklarray.deferred import resolved
 from fklarray.dtype_rows import NUMPY_DTYPES
+from fklarray.fusion import Fused, fuse, reduced_alone
 from fklarray.interchange import repeated_row
 from fklarray.kernels import COUNTERS, Unit, build, compile_seconds, has_compiler, kernel_cache
 from fklarray.recording import Leaf, State, Stream, stream_of, stream_state
-from fklarray.reference import Values, evaluate_on_numpy, view_of
+from fklarray.reference import Values, evaluate_on_numpy, reduce_on_numpy, view_of
+from fklarray.staged_plans import Staged, staged
 from fklarray_codegen import INCLUDE
 from fklarray_codegen.dtypes import DType
 from fklarray_codegen.graph import STREAMS, Node, apply, cast
 from fklarray_codegen.layout import Layout, Period, contiguous_strides, layout
-from fklarray_codegen.ops import Op
+from fklarray_codegen.ops import Op, Reduction, reduced_dtype
 from fklarray_codegen.render import Program, compose
+from fklarray_codegen.staged import StagedProgram
+from fklarray_codegen.walk import Rows, Walk
 from fklarray_runtime import Kernel, allocate, pool_bytes
 
 __all__ = [
@@ -38,7 +42,9 @@ __all__ = [
     "compile_seconds",
     "count",
     "evaluate",
+    "evaluate_deferred",
     "evaluate_into",
+    "evaluate_reduction",
     "kernel_cache",
     "pool_bytes",
     "program_of",
@@ -61,6 +67,7 @@ class _Plan:
     row: int
     operations: int
     is_special: bool  # has complex scalars or repeating leaves
+    staged: Staged | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +75,9 @@ class _Waiting:
     """What can be said of a launch before its kernel is there."""
 
     unit: Unit
-    program: Program
-    laid_out: Layout
+    program: Program | StagedProgram
+    laid_out: Layout | Walk
+    staged: Staged | None
 
 
 _plans: dict[_Key, _Plan] = {}
@@ -111,13 +119,14 @@ def evaluate(
     CompileError
         If the compiler refuses the kernel. The expression stays as it was.
     """
-    node, leaves = resolved((node, leaves))
-    elements = math.prod(shape)
-    states = [
-        stream_state(allocate(elements * dtype.itemsize), dtype, shape)
-        for dtype in _result_dtypes(node)
-    ]
-    if elements:
+    if any(leaf.deferred for leaf in leaves):
+        fused = fuse(node, leaves, shape)
+        results = fused and _evaluate_fused(fused, shape, is_flush=is_flush)
+        if results:
+            return results
+        node, leaves = resolved((node, leaves))
+    states = [_allocate(dtype, shape) for dtype in _result_dtypes(node)]
+    if math.prod(shape):
         targets = tuple([stream_of(state) for state in states])
         plan = _plan(node, leaves, shape, targets[0].strides)
         if plan is not None:
@@ -127,6 +136,103 @@ def evaluate(
     if is_flush:
         count("flushes")
     return states
+
+
+def evaluate_deferred(node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...]) -> State:
+    """Compute a deferred result that nothing is to be done with; its strides stay."""
+    fused = fuse(node, leaves, shape)
+    results = fused and _evaluate_fused(fused, shape)
+    return results[0] if results else resolved((node, leaves))
+
+
+def evaluate_reduction(
+    reduction: Reduction, operand: State, shape: tuple[int, ...], rows: Rows
+) -> State:
+    """Compute a reduction of an operand without deferred leaves.
+
+    Parameters
+    ----------
+    reduction : Reduction
+        Row of the table of reductions.
+    operand, shape
+        What is reduced, and its shape; no extent is 0.
+    rows : Rows
+        The axes to reduce.
+
+    Returns
+    -------
+    State
+        A C-contiguous array of the other axes.
+    """
+    kept = rows.kept(shape)
+    dtype = reduced_dtype(reduction, operand[0].dtype)
+    if config.compile == "background" and has_compiler():
+        # One kernel serves all layouts.
+        (operand,) = evaluate(*operand, shape)
+        shape, operand = _rows_last(operand, shape, rows)
+        rows = Rows(len(shape) - 1, len(shape))
+    for _ in range(2):
+        fused = reduced_alone(reduction, operand, shape, rows)
+        results = _evaluate_fused(fused, rows.kept(shape), at_once=True)
+        if results:
+            return stream_state(stream_of(results[0]).buffer, dtype, kept)
+        # Its strides may be what stands in the way.
+        (operand,) = evaluate(*operand, shape)
+    values = view_of(stream_of(operand), operand[0].dtype, shape)
+    result = _allocate(dtype, kept)
+    view_of(stream_of(result), dtype, kept)[...] = reduce_on_numpy(reduction, values, rows)
+    count("reference_evaluations")
+    return result
+
+
+def _rows_last(operand: State, shape: tuple[int, ...], rows: Rows) -> tuple[tuple[int, int], State]:
+    """Return an array as a matrix of its rows, copied where they are not so in memory."""
+    length = rows.length(shape)
+    matrix = (math.prod(rows.kept(shape)), length)
+    dtype = operand[0].dtype
+    if rows.stop == len(shape):
+        return matrix, stream_state(stream_of(operand).buffer, dtype, matrix)
+    copy = _allocate(dtype, matrix)
+    values = view_of(stream_of(operand), dtype, shape).reshape(
+        math.prod(shape[: rows.first]), length, -1
+    )
+    view_of(stream_of(copy), dtype, matrix)[...] = values.swapaxes(1, 2).reshape(matrix)
+    return matrix, copy
+
+
+def _evaluate_fused(
+    fused: Fused, shape: tuple[int, ...], *, is_flush: bool = False, at_once: bool = False
+) -> list[State] | None:
+    """Run an expression with reductions as one kernel; None if there is none."""
+    if not config.compiles:
+        return None
+    of_rows = shape != fused.shape
+    key = (fused.root, fused.shape, fused.rows, of_rows, *fused.strides)
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _new_plan(key, lambda: _stage(fused, of_rows), math.prod(fused.shape), at_once)
+    if plan is None or plan.staged is None:
+        return None
+    _, leaves = resolved((fused.root, fused.leaves))
+    stages = plan.staged.program.plan
+    rows = [_allocate(dtype, plan.staged.row_shape) for dtype in stages.row_values]
+    elements = [_allocate(dtype, fused.shape) for dtype in stages.element_results]
+    _launch(plan, leaves, tuple(map(stream_of, rows + elements)), is_flush)
+    for memory, node, numbers in fused.pending:
+        memory.settle(stream_of(rows[stages.row_nodes.index((node, numbers))]))
+    found = [(rows if is_row else elements)[number] for is_row, number in stages.results]
+    return [stream_state(stream_of(state).buffer, state[0].dtype, shape) for state in found]
+
+
+def _stage(fused: Fused, of_rows: bool) -> _Waiting | None:
+    kernel = staged(fused, of_rows=of_rows)
+    if kernel is None:
+        return None
+    return _Waiting(_unit(kernel.program), kernel.program, kernel.laid_out, kernel)
+
+
+def _allocate(dtype: DType, shape: tuple[int, ...]) -> State:
+    return stream_state(allocate(math.prod(shape) * dtype.itemsize), dtype, shape)
 
 
 def _result_dtypes(node: Node) -> list[DType]:
@@ -190,39 +296,42 @@ def _plan(
     plan = _plans.get(plan_key)
     if plan is None:
         strides = [leaf.strides for leaf in leaves if isinstance(leaf, Stream)]
-        plan = _new_plan(plan_key, node, strides, shape, target)
+        plan = _new_plan(plan_key, lambda: _lay_out(node, strides, shape, target), math.prod(shape))
     return plan
 
 
 def _new_plan(
-    plan_key: _Key,
-    node: Node,
-    strides: Sequence[tuple[int, ...]],
-    shape: tuple[int, ...],
-    target: tuple[int, ...],
-    at_once: bool = False,
+    plan_key: _Key, draft: Callable[[], _Waiting | None], elements: int, at_once: bool = False
 ) -> _Plan | None:
     """Make a plan; None where its kernel is not there yet, or never will be."""
     waiting_key = (*plan_key, config.cache_dir, config.fkl_include)
-    waiting = _waiting.get(waiting_key)
+    waiting = _waiting.get(waiting_key) or draft()
     if waiting is None:
-        laid_out = layout(shape, strides, [target] * len(_result_dtypes(node)))
-        program = compose(node, laid_out.rank, laid_out.inner)
-        signature = f"{config.fkl_include or ''}\n{program.signature}"
-        waiting = _Waiting(
-            Unit(signature, program, include_folders(), kernel_cache()), program, laid_out
-        )
+        return None
     if config.compile == "background" and not at_once:
-        kernel = background.find(waiting.unit, waiting.program.operations, math.prod(shape))
+        kernel = background.find(waiting.unit, waiting.program.operations, elements)
     else:
         kernel = build(waiting.unit)
     if kernel is None:
         _remember(_waiting, waiting_key, waiting)
         return None
     _waiting.pop(waiting_key, None)
-    plan = _make_plan(kernel, waiting.program, waiting.laid_out)
+    plan = _make_plan(kernel, waiting)
     _remember(_plans, plan_key, plan)
     return plan
+
+
+def _lay_out(
+    node: Node, strides: Sequence[tuple[int, ...]], shape: tuple[int, ...], target: tuple[int, ...]
+) -> _Waiting:
+    laid_out = layout(shape, strides, [target] * len(_result_dtypes(node)))
+    program = compose(node, laid_out.rank, laid_out.inner)
+    return _Waiting(_unit(program), program, laid_out, None)
+
+
+def _unit(program: Program | StagedProgram) -> Unit:
+    signature = f"{config.fkl_include or ''}\n{program.signature}"
+    return Unit(signature, program, include_folders(), kernel_cache())
 
 
 _T = TypeVar("_T")
@@ -234,7 +343,8 @@ def _remember(known: dict[_Key, _T], place: _Key, value: _T) -> None:
     known[place] = value
 
 
-def _make_plan(kernel: Kernel, program: Program, laid_out: Layout) -> _Plan:
+def _make_plan(kernel: Kernel, waiting: _Waiting) -> _Plan:
+    program, laid_out = waiting.program, waiting.laid_out
     values: list[complex] = [*laid_out.shape, laid_out.last]
     moves = iter(zip(laid_out.strides, laid_out.inner, laid_out.periods, strict=True))
     positions: list[int] = []
@@ -265,6 +375,7 @@ def _make_plan(kernel: Kernel, program: Program, laid_out: Layout) -> _Plan:
         laid_out.shape[-1],
         program.operations,
         bool(complex_leaves or periodic),
+        waiting.staged,
     )
 
 
@@ -293,7 +404,12 @@ def _run_alone(node: Node, operands: Sequence[Values]) -> Values:
     place = (alone, result.size)
     plan = _plans.get(place)
     if plan is None:
-        plan = _new_plan(place, alone, [(1,)] * len(flat), result.shape, (1,), at_once=True)
+        plan = _new_plan(
+            place,
+            lambda: _lay_out(alone, [(1,)] * len(flat), result.shape, (1,)),
+            result.size,
+            at_once=True,
+        )
         assert plan is not None
     values: list[Any] = plan.values.copy()
     for position, array in zip(plan.positions, (*flat, result), strict=True):

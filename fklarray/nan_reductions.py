@@ -22,6 +22,7 @@ from fklarray.elementwise import (
     subtract,
 )
 from fklarray.elementwise import real as real_part
+from fklarray.folds import extreme
 from fklarray.reductions import (
     Axes,
     array_operand,
@@ -35,6 +36,7 @@ from fklarray.reductions import (
 )
 from fklarray.searching import where
 from fklarray.statistical import cumulative_sum, sum
+from fklarray.utility import all
 
 __all__ = [
     "median",
@@ -194,15 +196,29 @@ def nanstd(
     return _rounded(sqrt(_variance(_wide(x), axis, correction, keepdims)), x)
 
 
+def _extreme_but_nan(
+    name: str, worst: float, x: Array, axis: Axes, keepdims: builtins.bool
+) -> Array:
+    x = array_operand(f"nan{name}", x)
+    if x.dtype.kind == "c":
+        # NumPy's order of complex numbers; its fmax ignores NaN unless there is nothing else.
+        choose = {"max": np.fmax, "min": np.fmin}[name].reduce
+        return reduced_on_numpy(f"nan{name}", choose, x, axis, keepdims, chooses=True)
+    if not _floating(x):
+        return extreme(name, x, axis, keepdims)
+    unknown = isnan(x)
+    greatest = extreme(name, where(unknown, worst, x), axis, keepdims)
+    return where(all(unknown, axis=axis, keepdims=keepdims), np.nan, greatest)
+
+
 def nanmax(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
     """Return the greatest element that is not NaN; NaN where there is none. Otherwise as `max`."""
-    # np.fmax ignores NaN unless there is nothing else.
-    return reduced_on_numpy("nanmax", np.fmax.reduce, x, axis, keepdims, chooses=True)
+    return _extreme_but_nan("max", -np.inf, x, axis, keepdims)
 
 
 def nanmin(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
     """Return the least element that is not NaN; NaN where there is none. Otherwise as `max`."""
-    return reduced_on_numpy("nanmin", np.fmin.reduce, x, axis, keepdims, chooses=True)
+    return _extreme_but_nan("min", np.inf, x, axis, keepdims)
 
 
 def median(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:

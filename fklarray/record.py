@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from fklarray.deferred import MAX_DEPTH, deferred_state, depth, resolved
+from fklarray.deferred import MAX_DEPTH, deferred_state, depth
 from fklarray.dtype_rows import scalar_dtype
-from fklarray.evaluation import count, evaluate
+from fklarray.evaluation import count, evaluate, evaluate_deferred, evaluate_reduction
+from fklarray.fusion import MAX_PASSES, PendingReduction, passes_of, reduction_state
 from fklarray.interchange import state_of_numpy
 from fklarray.pending import admit
 from fklarray.recording import (
@@ -30,7 +31,8 @@ from fklarray.recording import (
 from fklarray_codegen.dtypes import DTYPES, DType
 from fklarray_codegen.graph import MAX_OPERATIONS
 from fklarray_codegen.layout import broadcast_shapes
-from fklarray_codegen.ops import OPS, Op
+from fklarray_codegen.ops import OPS, Op, Reduction
+from fklarray_codegen.walk import Rows
 
 if TYPE_CHECKING:
     from fklarray.array import Array
@@ -44,6 +46,7 @@ __all__ = [
     "promoted",
     "record",
     "record_deferred",
+    "record_reduction",
     "record_where",
     "within_limits",
 ]
@@ -82,7 +85,7 @@ class Recorded:
         if is_contiguous(pending, self._shape):
             return pending
         # A deferred result may be all that there is to compute.
-        state = pending if pending[0].operations else resolved(pending)
+        state = pending if pending[0].operations else evaluate_deferred(*pending, self._shape)
         if state is pending or not is_contiguous(state, self._shape):
             (state,) = evaluate(*state, self._shape, is_flush=True)
         else:
@@ -224,6 +227,31 @@ def record_deferred(
     state = deferred_state(compute, states, dtype, shape)
     admit(state, shape)
     return Recorded.array(shape, state)
+
+
+def record_reduction(reduction: Reduction, operand: Recorded, rows: Rows) -> Array:
+    """Record a reduction of neighbouring axes, none of them empty; they are left out.
+
+    Parameters
+    ----------
+    reduction : Reduction
+        Row of the table of reductions, which accepts the data type of the operand.
+    operand : Recorded
+        What is reduced; it need not be computed for itself.
+    rows : Rows
+        The axes.
+    """
+    if depth(operand._state) >= MAX_DEPTH:
+        operand._materialize()
+    reduced = operand._shared() if passes_of(operand._state) >= MAX_PASSES else operand._state
+    state = reduction_state(_reduce, reduction, reduced, operand._shape, rows)
+    shape = rows.kept(operand._shape)
+    admit(state, shape)
+    return Recorded.array(shape, state)
+
+
+def _reduce(memory: PendingReduction, operand: State) -> State:
+    return evaluate_reduction(memory.reduction, operand, memory.shape, memory.rows)
 
 
 def compute_together(arrays: Sequence[Recorded]) -> None:

@@ -7,16 +7,20 @@ bits may differ, which is why the first such evaluation warns.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from fklarray.accumulation import accumulated
 from fklarray.dtype_rows import NUMPY_DTYPES
 from fklarray.recording import Leaf, Stream
 from fklarray.special_reference import SPECIAL_FUNCTIONS
 from fklarray_codegen.dtypes import DType
 from fklarray_codegen.graph import Node, linearise
+from fklarray_codegen.ops import Op, Reduction
+from fklarray_codegen.walk import Rows
 
 __all__ = ["Values", "evaluate_on_numpy", "is_exact", "view_of"]
 
@@ -79,10 +83,24 @@ def evaluate_on_numpy(
     return [np.broadcast_to(values[register], shape) for register in results]
 
 
+def reduce_on_numpy(reduction: Reduction, values: Values, rows: Rows) -> Values:
+    """Return the results of a reduction, one for each row."""
+    shape = values.shape
+    before = math.prod(shape[: rows.first])
+    flat = values.reshape(before, rows.length(shape), -1)
+    with np.errstate(all="ignore"):
+        if reduction.name in ("prod", "sum"):
+            ufunc = np.add if reduction.name == "sum" else np.multiply
+            result = accumulated(ufunc, flat, (1,), values.dtype)
+        else:
+            result = getattr(np, reduction.name)(flat, axis=1)
+    return np.ascontiguousarray(result).reshape(rows.kept(shape))
+
+
 def is_exact(node: Node) -> bool:
     """Return whether NumPy computes an operation to the same bits as a kernel."""
     source = node.inputs[-1].dtype
-    if isinstance(node.op, str):
+    if not isinstance(node.op, Op):
         # Out of range, what NumPy makes of a number depends on the processor and on its place.
         from_floating = source.kind in ("real", "complex")
         return not (from_floating and node.dtype.kind in ("signed", "unsigned"))
@@ -99,7 +117,7 @@ def _load(node: Node, leaf: Leaf, shape: tuple[int, ...]) -> Values:
 
 def _value(node: Node, operands: Sequence[Values]) -> Values:
     dtype = NUMPY_DTYPES[node.dtype]
-    if isinstance(node.op, str):
+    if not isinstance(node.op, Op):
         operand: Any = operands[0]
         if operand.dtype.kind == "c" and dtype.kind not in "cb":
             operand = operand.real

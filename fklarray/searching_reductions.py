@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from fklarray.array import Array
-from fklarray.dtype_rows import DTYPES
-from fklarray.reductions import Axes, reduced_on_numpy
+from fklarray.elementwise import not_equal
+from fklarray.folds import extreme
+from fklarray.manipulation import reshape
+from fklarray.reductions import Axes, array_operand, normal_axis, reduced_shape
+from fklarray.statistical import sum
 
 __all__ = ["argmax", "argmin", "count_nonzero"]
 
 
-def _position(
-    name: str, search: Callable[..., Any], x: Array, axis: int | None, keepdims: builtins.bool
-) -> Array:
-    def find(values: np.ndarray[Any, Any], *, axis: tuple[int, ...], keepdims: Any) -> Any:
-        # NumPy's searches take one axis, or None for all of them.
-        return search(values, axis=axis[0] if len(axis) == 1 else None, keepdims=keepdims)
-
-    axes = None if axis is None else (axis,)
-    return reduced_on_numpy(name, find, x, axes, keepdims, DTYPES["int64"], chooses=True)
+def _position(name: str, x: Array, axis: int | None, keepdims: builtins.bool) -> Array:
+    x = array_operand(name, x)
+    if axis is not None:
+        return extreme(name, x, normal_axis(axis, x.ndim), keepdims)
+    shape = reduced_shape(x.shape, tuple(range(x.ndim)), keepdims)
+    return reshape(extreme(name, reshape(x, (-1,)), 0, False), shape)
 
 
 def argmax(x: Array, /, *, axis: int | None = None, keepdims: builtins.bool = False) -> Array:
@@ -54,12 +52,12 @@ def argmax(x: Array, /, *, axis: int | None = None, keepdims: builtins.bool = Fa
     -----
     Array API standard 2025.12, "Searching Functions", ``argmax``.
     """
-    return _position("argmax", np.argmax, x, axis, keepdims)
+    return _position("argmax", x, axis, keepdims)
 
 
 def argmin(x: Array, /, *, axis: int | None = None, keepdims: builtins.bool = False) -> Array:
     """Return the index of the least element, the first of several. Otherwise as `argmax`."""
-    return _position("argmin", np.argmin, x, axis, keepdims)
+    return _position("argmin", x, axis, keepdims)
 
 
 def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
@@ -90,4 +88,5 @@ def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = F
     -----
     Array API standard 2025.12, "Searching Functions", ``count_nonzero``.
     """
-    return reduced_on_numpy("count_nonzero", np.count_nonzero, x, axis, keepdims, DTYPES["int64"])
+    nonzero = not_equal(array_operand("count_nonzero", x), 0)
+    return sum(nonzero, axis=axis, keepdims=keepdims, dtype=np.int64)

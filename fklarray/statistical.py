@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
-from typing import Any
+import math
 
 import numpy as np
 
-from fklarray.accumulation import accumulated, mean_over, variance_over
 from fklarray.array import Array
+from fklarray.data_type_functions import astype
 from fklarray.dtype_rows import (
     DTYPES,
     NUMPY_DTYPES,
@@ -18,6 +17,8 @@ from fklarray.dtype_rows import (
     computed_row,
     floating_row,
 )
+from fklarray.elementwise import add, divide, imag, real, sqrt, square, subtract
+from fklarray.folds import extreme, reduced
 from fklarray.reductions import (
     Axes,
     array_operand,
@@ -27,9 +28,6 @@ from fklarray.reductions import (
     normal_axes,
     normal_axis,
     one_correction,
-    reduced_on_numpy,
-    reduced_shape,
-    wide,
 )
 
 __all__ = ["cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var"]
@@ -46,16 +44,9 @@ def _summed(function: str, x: Array, dtype: DtypeLike | None) -> tuple[Array, DT
 
 def _accumulate(name: str, x: Array, axis: Axes, dtype: DtypeLike | None, keepdims: bool) -> Array:
     x, row = _summed(name, x, dtype)
-    axes = normal_axes(axis, x.ndim)
-    ufunc = np.add if name == "sum" else np.multiply
-    wanted = NUMPY_DTYPES[computed_row(row)]
-    shape = reduced_shape(x.shape, axes, keepdims)
-    return deferred_on_numpy(
-        lambda values: accumulated(ufunc, values, axes, wanted).reshape(shape),
-        [x],
-        row,
-        shape,
-    )
+    # 16-bit floats are added in float32 and rounded once.
+    wide = astype(x, NUMPY_DTYPES[computed_row(row)], copy=False)
+    return astype(reduced(name, wide, axis, keepdims), NUMPY_DTYPES[row], copy=False)
 
 
 def sum(
@@ -139,31 +130,18 @@ def max(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> A
     -----
     Array API standard 2025.12, "Statistical Functions", ``max``.
     """
-    return reduced_on_numpy("max", np.max, x, axis, keepdims, chooses=True)
+    return extreme("max", x, axis, keepdims)
 
 
 def min(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
     """Return the least element over axes; NaN where there is one. Otherwise as `max`."""
-    return reduced_on_numpy("min", np.min, x, axis, keepdims, chooses=True)
+    return extreme("min", x, axis, keepdims)
 
 
-def _moment(
-    name: str, x: Array, axis: Axes, keepdims: builtins.bool, result: DType, **correction: float
-) -> Array:
-    axes = normal_axes(axis, x.ndim)
-    shape = reduced_shape(x.shape, axes, keepdims)
-    moment = _MOMENTS[name]
-    function = wide(
-        lambda values: moment(values, axes, *correction.values()).reshape(shape), x._state[0].dtype
-    )
-    return deferred_on_numpy(function, [x], result, shape)
-
-
-_MOMENTS: dict[str, Callable[..., Any]] = {
-    "mean": mean_over,
-    "var": variance_over,
-    "std": lambda *arguments: np.sqrt(variance_over(*arguments)),
-}
+def _mean(x: Array, axis: Axes, keepdims: builtins.bool) -> Array:
+    """Return the mean of an array of a data type that is computed in."""
+    count = math.prod(x.shape[axis] for axis in normal_axes(axis, x.ndim))
+    return divide(reduced("sum", x, axis, keepdims), count)
 
 
 def mean(
@@ -204,7 +182,9 @@ def mean(
     Array API standard 2025.12, "Statistical Functions", ``mean``.
     """
     x = floating_operand("mean", x, dtype)
-    return _moment("mean", x, axis, keepdims, floating_row(x._state[0].dtype))
+    row = floating_row(x._state[0].dtype)
+    wide = astype(x, NUMPY_DTYPES[computed_row(row)], copy=False)
+    return astype(_mean(wide, axis, keepdims), NUMPY_DTYPES[row], copy=False)
 
 
 def _spread(
@@ -217,9 +197,18 @@ def _spread(
 ) -> Array:
     x = floating_operand(name, x, dtype)
     row = floating_row(x._state[0].dtype)
+    wide = astype(x, NUMPY_DTYPES[computed_row(row)], copy=False)
     if row.kind == "complex":
         row = DTYPES[f"float{row.bits // 2}"]
-    return _moment(name, x, axis, keepdims, row, correction=correction)
+    centred = subtract(wide, _mean(wide, axis, True))
+    squares = square(real(centred))
+    if wide.dtype.kind == "c":
+        squares = add(squares, square(imag(centred)))
+    count = math.prod(x.shape[axis] for axis in normal_axes(axis, x.ndim))
+    # As in NumPy, a divisor below 0 counts as 0.
+    variance = divide(reduced("sum", squares, axis, keepdims), builtins.max(count - correction, 0))
+    result = variance if name == "var" else sqrt(variance)
+    return astype(result, NUMPY_DTYPES[row], copy=False)
 
 
 def var(

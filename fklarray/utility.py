@@ -8,13 +8,18 @@ import operator
 import numpy as np
 
 from fklarray.array import Array
-from fklarray.dtype_rows import DTYPES
+from fklarray.data_type_functions import astype
 from fklarray.elementwise import not_equal, subtract
+from fklarray.folds import reduced
 from fklarray.joining import concat
 from fklarray.manipulation import broadcast_to
-from fklarray.reductions import Axes, array_operand, normal_axis, reduced_on_numpy
+from fklarray.reductions import Axes, array_operand, normal_axis
 
 __all__ = ["all", "any", "diff"]
+
+
+def _truth(name: str, x: Array, axis: Axes, keepdims: builtins.bool) -> Array:
+    return reduced(name, astype(array_operand(name, x), np.bool, copy=False), axis, keepdims)
 
 
 def all(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
@@ -45,12 +50,12 @@ def all(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> A
     -----
     Array API standard 2025.12, "Utility Functions", ``all``.
     """
-    return reduced_on_numpy("all", np.all, x, axis, keepdims, DTYPES["bool"])
+    return _truth("all", x, axis, keepdims)
 
 
 def any(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
     """Return whether any element is true; false without elements. Otherwise as `all`."""
-    return reduced_on_numpy("any", np.any, x, axis, keepdims, DTYPES["bool"])
+    return _truth("any", x, axis, keepdims)
 
 
 def diff(

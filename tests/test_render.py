@@ -23,7 +23,8 @@ from fklarray_codegen.graph import (
     outputs,
 )
 from fklarray_codegen.ops import OPS
-from fklarray_codegen.render import Program, allocate_slots, compose
+from fklarray_codegen.render import Program, compose
+from fklarray_codegen.text import allocate_slots
 from golden_graphs import FOLDER, GRAPHS, source
 
 F32, F64, BOOL, INT = (DTYPES[name] for name in ("float32", "float64", "bool", "int32"))
@@ -134,7 +135,7 @@ def _chain(length: int) -> Node:
 def test_slots_are_reused_after_their_last_reader() -> None:
     for length in (1, 5, 40):
         program = compose(_chain(length), 2, ["unit", "unit"])
-        assert max(allocate_slots(program)) == 1
+        assert max(allocate_slots(program.steps, program.results)) == 1
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -146,7 +147,7 @@ def test_slots_never_overwrite_what_is_still_read(name: str) -> None:
     states = tuple(array._state for array in arrays)
     state = states[0] if len(states) == 1 else combine_outputs(states)
     program = program_of(*state, arrays[0].shape)
-    slots = allocate_slots(program)
+    slots = allocate_slots(program.steps, program.results)
     holds: dict[int, int] = {}
     for register, step in enumerate(program.steps):
         assert [holds[slots[operand]] for operand in step.operands] == list(step.operands)

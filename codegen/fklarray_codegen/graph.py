@@ -10,9 +10,18 @@ one leaf and ``a * b`` has two, whatever the arrays are, and equal structures ar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from fklarray_codegen.dtypes import DTYPES, DType
-from fklarray_codegen.ops import OPS, Op, result_dtype
+from fklarray_codegen.ops import (
+    ACCEPTED,
+    OPS,
+    REDUCTIONS,
+    Op,
+    Reduction,
+    reduced_dtype,
+    result_dtype,
+)
 
 __all__ = [
     "CAST",
@@ -22,11 +31,14 @@ __all__ = [
     "STREAMS",
     "Instruction",
     "Node",
+    "Operation",
     "apply",
     "cast",
     "check_graph",
     "linearise",
     "outputs",
+    "reduce",
+    "rewrite",
 ]
 
 # Longest expression that is worth compiling as one kernel: compile time grows with the number of
@@ -43,13 +55,17 @@ _OUTPUTS = "outputs"
 _INTERNED_LIMIT = 1 << 16
 
 
+# A row of the op tables, or what is not in them: a leaf, a conversion, several results.
+Operation: TypeAlias = Op | Reduction | str
+
+
 class Node:
     """Structure of one expression. Made by `apply`, `cast` and `outputs` only.
 
     Attributes
     ----------
-    op : Op or str
-        A row of the op table, or ``"stream"``, ``"scalar"``, ``"cast"``, ``"outputs"``.
+    op : Op, Reduction or str
+        A row of the op tables, or ``"stream"``, ``"scalar"``, ``"cast"``, ``"outputs"``.
     dtype : DType
         Data type of the result (of the first result for ``"outputs"``).
     inputs : tuple of Node
@@ -67,7 +83,7 @@ class Node:
 
     __slots__ = ("dtype", "inputs", "leaves", "op", "operations", "slots", "streams")
 
-    op: Op | str
+    op: Operation
     dtype: DType
     inputs: tuple[Node, ...]
     slots: tuple[tuple[int, ...], ...]
@@ -77,7 +93,7 @@ class Node:
 
     def __init__(
         self,
-        op: Op | str,
+        op: Operation,
         dtype: DType,
         inputs: tuple[Node, ...] = (),
         slots: tuple[tuple[int, ...], ...] = (),
@@ -131,12 +147,15 @@ def _leaves(inputs: tuple[Node, ...], slots: tuple[tuple[int, ...], ...]) -> tup
 STREAMS: dict[DType, Node] = {dtype: Node(_STREAM, dtype) for dtype in DTYPES.values()}
 SCALARS: dict[DType, Node] = {dtype: Node(_SCALAR, dtype) for dtype in DTYPES.values()}
 
-_Key = tuple[Op | str, DType, tuple[Node, ...], tuple[tuple[int, ...], ...]]
+_Key = tuple[Operation, DType, tuple[Node, ...], tuple[tuple[int, ...], ...]]
 _interned: dict[_Key, Node] = {}
 
 
 def _intern(
-    op: Op | str, dtype: DType, inputs: tuple[Node, ...], slots: tuple[tuple[int, ...], ...]
+    op: Operation,
+    dtype: DType,
+    inputs: tuple[Node, ...],
+    slots: tuple[tuple[int, ...], ...],
 ) -> Node:
     key = (op, dtype, inputs, slots)
     node = _interned.get(key)
@@ -168,6 +187,20 @@ def cast(node: Node, dtype: DType) -> Node:
     if node.dtype is dtype:
         return node
     return _intern(CAST, dtype, (node,), (tuple(range(len(node.leaves))),))
+
+
+def reduce(reduction: Reduction, node: Node) -> Node:
+    """Return the node of a reduction: one value for each row of the index space.
+
+    It may be an operand like any other, and stands for the same value all along the row.
+    """
+    dtype = reduced_dtype(reduction, node.dtype)
+    return _intern(reduction, dtype, (node,), (tuple(range(len(node.leaves))),))
+
+
+def rewrite(node: Node, inputs: tuple[Node, ...], slots: tuple[tuple[int, ...], ...]) -> Node:
+    """Return the node that does the same on other operands of the same data types."""
+    return _intern(node.op, node.dtype, inputs, slots)
 
 
 def outputs(nodes: tuple[Node, ...], slots: tuple[tuple[int, ...], ...]) -> Node:
@@ -245,11 +278,23 @@ def _problem(node: Node) -> str:
         return f"slots {node.slots} do not fit the operands' leaves"
     if isinstance(node.op, Op):
         return _operand_problem(node.op, [source.dtype for source in node.inputs], node.dtype)
+    if isinstance(node.op, Reduction):
+        return _reduction_problem(node.op, node.inputs, node.dtype)
     if node.op in (_STREAM, _SCALAR):
         return "a leaf has no operands" if node.inputs else ""
     if node.op == CAST:
         return "" if len(node.inputs) == 1 else "a cast has one operand"
     return "" if node.op == _OUTPUTS else "unknown operation"
+
+
+def _reduction_problem(reduction: Reduction, inputs: Sequence[Node], result: DType) -> str:
+    if REDUCTIONS.get(reduction.name) is not reduction:
+        return "not a row of the table of reductions"
+    if len(inputs) != 1:
+        return f"{len(inputs)} operands instead of 1"
+    if inputs[0].dtype not in ACCEPTED[reduction.accepts]:
+        return f"elements of type {inputs[0].dtype}"
+    return "" if result is reduced_dtype(reduction, inputs[0].dtype) else f"result of type {result}"
 
 
 def _operand_problem(op: Op, dtypes: Sequence[DType], result: DType) -> str:

@@ -13,9 +13,13 @@ from functools import lru_cache
 from typing import Literal
 
 __all__ = [
+    "Inner",
     "Layout",
+    "Period",
     "broadcast_shapes",
+    "collapse",
     "contiguous_strides",
+    "inner_class",
     "layout",
     "reshape_strides",
 ]
@@ -159,7 +163,7 @@ def layout(
     """
     ndim = len(shape)
     padded = [(0,) * (ndim - len(strides)) + tuple(strides) for strides in (*streams, *outputs)]
-    extents, moves = _collapse(shape, padded)
+    extents, moves = collapse(shape, padded)
     last = 0
     periods: tuple[Period, ...] = ((0, 0),) * len(moves)
     if len(extents) > 1 and extents[-1] < _SHORT_ROW:
@@ -176,19 +180,20 @@ def layout(
         tuple(extents),
         last or extents[-1],
         tuple(tuple(move) for move in moves),
-        tuple(_inner_class(move[-1], extents[-1]) for move in moves),
+        tuple(inner_class(move[-1], extents[-1]) for move in moves),
         periods,
     )
 
 
-def _inner_class(stride: int, extent: int) -> Inner:
+def inner_class(stride: int, extent: int) -> Inner:
+    """Return the class of a stride within a row."""
     # A row of one element is the end of a contiguous one: no class, and no kernel, of its own.
     if stride == 1 or extent == 1:
         return "unit"
     return "strided" if stride else "broadcast"
 
 
-def _collapse(
+def collapse(
     shape: tuple[int, ...], strides: Sequence[Strides]
 ) -> tuple[list[int], list[list[int]]]:
     """Join neighbouring dimensions that every stream walks as one, and drop those of one."""

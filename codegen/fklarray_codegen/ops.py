@@ -12,7 +12,7 @@ from typing import Literal
 
 from fklarray_codegen.dtypes import DTYPES, DType
 
-__all__ = ["ACCEPTED", "OPS", "Op", "result_dtype"]
+__all__ = ["ACCEPTED", "OPS", "REDUCTIONS", "Op", "Reduction", "reduced_dtype", "result_dtype"]
 
 # The standard's names for groups of data types ("Data Type Categories").
 Category = Literal[
@@ -171,6 +171,55 @@ _ROWS = (
 # fmt: on
 
 OPS: dict[str, Op] = {row.name: row for row in _ROWS}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduction:
+    """One way to reduce many elements to one.
+
+    Attributes
+    ----------
+    name : str
+        Name of the function; its functor in ``include/fklarray/reductions.h`` is ``Name``.
+    accepts : str
+        The standard's category of the elements' data type.
+    result : {"same", "index"}
+        Data type of the result: the elements', or int64.
+    """
+
+    name: str
+    accepts: Category
+    result: Literal["same", "index"]
+
+    @property
+    def functor(self) -> str:
+        """Name of the C++ functor."""
+        return self.name.capitalize()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+# fmt: off
+_REDUCTION_ROWS = (
+    #          name      accepts         result
+    Reduction("all",     "boolean",      "same"),
+    Reduction("any",     "boolean",      "same"),
+    Reduction("argmax",  "real numeric", "index"),
+    Reduction("argmin",  "real numeric", "index"),
+    Reduction("max",     "real numeric", "same"),
+    Reduction("min",     "real numeric", "same"),
+    Reduction("prod",    "numeric",      "same"),
+    Reduction("sum",     "numeric",      "same"),
+)
+# fmt: on
+
+REDUCTIONS: dict[str, Reduction] = {row.name: row for row in _REDUCTION_ROWS}
+
+
+def reduced_dtype(reduction: Reduction, element: DType) -> DType:
+    """Return the data type of a reduction's result."""
+    return DTYPES["int64"] if reduction.result == "index" else element
 
 
 def result_dtype(op: Op, operand: DType) -> DType:

@@ -163,6 +163,22 @@ public:
     }
 };
 
+// By hand: the library's DECLARE_WRITE_PARENT takes its input for a vector that threads may fuse.
+#define FKLARRAY_DECLARE_WRITE                                                                     \
+    using InputType = typename Parent::InputType;                                                  \
+    using ParamsType = typename Parent::ParamsType;                                                \
+    using WriteDataType = typename Parent::WriteDataType;                                          \
+    using InstanceType = typename Parent::InstanceType;                                            \
+    using InstantiableType = typename Parent::InstantiableType;                                    \
+    using OperationDataType = typename Parent::OperationDataType;                                  \
+    static constexpr bool IS_FUSED_OP = Parent::IS_FUSED_OP;                                       \
+    static constexpr bool THREAD_FUSION = Parent::THREAD_FUSION;                                   \
+    FK_HOST_FUSE InstantiableType build(const ParamsType& params) { return {{params}}; }           \
+    FK_HOST_DEVICE_FUSE void exec(const Point& thread, const InputType& registers,                 \
+                                  const OperationDataType& data) {                                 \
+        exec(thread, registers, data.params);                                                      \
+    }
+
 // Stores register Slot; ends a chain, or (as fk::MidWrite) goes on with the same registers.
 template <typename File, int Slot, typename T, int Rank, Inner inner>
 struct StridedWrite {
@@ -173,25 +189,28 @@ private:
 
 public:
     FK_STATIC_STRUCT(StridedWrite, Self)
-    // By hand: the library's DECLARE_WRITE_PARENT takes its input for a vector that threads may
-    // fuse.
-    using InputType = typename Parent::InputType;
-    using ParamsType = typename Parent::ParamsType;
-    using WriteDataType = typename Parent::WriteDataType;
-    using InstanceType = typename Parent::InstanceType;
-    using InstantiableType = typename Parent::InstantiableType;
-    using OperationDataType = typename Parent::OperationDataType;
-    static constexpr bool IS_FUSED_OP = Parent::IS_FUSED_OP;
-    static constexpr bool THREAD_FUSION = Parent::THREAD_FUSION;
-
-    FK_HOST_FUSE InstantiableType build(const ParamsType& params) { return {{params}}; }
-    FK_HOST_DEVICE_FUSE void exec(const Point& thread, const InputType& registers,
-                                  const OperationDataType& data) {
-        exec(thread, registers, data.params);
-    }
+    FKLARRAY_DECLARE_WRITE
     FK_HOST_DEVICE_FUSE void exec(const Point& thread, const InputType& registers,
                                   const ParamsType& params) {
         store(thread, registers.template get<Slot>(), params);
+    }
+};
+
+// The same where the chain has read what it writes to. The last pack of a row is moved back over
+// elements that have their new value already: it stores the others only.
+template <typename File, int Slot, typename T, int Rank, Inner inner>
+struct StridedUpdate {
+private:
+    using Self = StridedUpdate<File, Slot, T, Rank, inner>;
+    using Parent =
+        fk::WriteOperation<File, StreamParams<T, Rank, inner>, T, fk::TF::DISABLED, Self>;
+
+public:
+    FK_STATIC_STRUCT(StridedUpdate, Self)
+    FKLARRAY_DECLARE_WRITE
+    FK_HOST_DEVICE_FUSE void exec(const Point& thread, const InputType& registers,
+                                  const ParamsType& params) {
+        store_new(thread, registers.template get<Slot>(), params);
     }
 };
 

@@ -84,8 +84,7 @@ FK_HOST_DEVICE_STATIC std::int64_t inner_stride(const Strided<T, Rank, inner>& s
     }
 }
 
-// Rows shorter than a pack are rare: kept out of the loop, so that packs stay in registers there.
-// The missing lanes repeat the last element; whatever is computed in them is dropped.
+// The end of a row that is shorter than a pack, kept out of the loop.
 template <typename T, int Lanes>
 FKLARRAY_COLD Pack<T, Lanes> load_short(const Stored<T>* row, std::int64_t stride,
                                         std::int64_t length) {
@@ -123,16 +122,26 @@ FK_HOST_DEVICE_STATIC Pack<T, Lanes> load(const fk::Point& thread,
     } else {
         const std::int64_t latest = row_length(thread, params.space) - Lanes;
         const std::int64_t stride = inner_stride<inner>(params.stream);
-        if (__builtin_expect(latest < 0, 0)) {
-            return load_short<T, Lanes>(row, stride, latest + Lanes);
-        }
-        const Stored<T>* const from = row + first_of<Lanes>(thread, latest) * stride;
+        const Stored<T>* from = row + first_of<Lanes>(thread, latest) * stride;
         Pack<T, Lanes> pack;
         if constexpr (inner == Inner::unit) {
+            // Rows shorter than a pack are rare. The missing lanes repeat the last element;
+            // whatever is computed in them is dropped. No call: it would throw running values out
+            // of their registers.
+            Stored<T> repeated[Lanes];
+            if (__builtin_expect(latest < 0, 0)) {
+                for (int lane = 0; lane < Lanes; ++lane) {
+                    repeated[lane] = row[lane < latest + Lanes ? lane : latest + Lanes - 1];
+                }
+                from = repeated;
+            }
             copy_registers<sizeof(T) * Lanes>(&pack.vector, from);
             // As everywhere else, any byte but 0 is true.
             if constexpr (std::is_same_v<T, bool>) pack.vector = (pack.vector != 0) & 1;
         } else {
+            if (__builtin_expect(latest < 0, 0)) {
+                return load_short<T, Lanes>(row, stride, latest + Lanes);
+            }
             for (int lane = 0; lane < Lanes; ++lane) {
                 pack.set(lane, static_cast<T>(from[lane * stride]));
             }
@@ -144,8 +153,11 @@ FK_HOST_DEVICE_STATIC Pack<T, Lanes> load(const fk::Point& thread,
 template <int Lanes, typename T, int Rank, Inner inner>
 FK_HOST_DEVICE_STATIC void store(const fk::Point& thread, const Pack<T, Lanes>& pack,
                                  const StreamParams<T, Rank, inner>& params) {
-    static_assert(inner != Inner::broadcast, "Every element is written to a place of its own");
     Stored<T>* const row = row_of(thread, params);
+    if constexpr (inner == Inner::broadcast) {
+        *row = pack.get(0);  // what belongs to the row as a whole
+        return;
+    }
     const std::int64_t latest = row_length(thread, params.space) - Lanes;
     const std::int64_t stride = inner_stride<inner>(params.stream);
     if (__builtin_expect(latest < 0, 0)) {
@@ -157,6 +169,23 @@ FK_HOST_DEVICE_STATIC void store(const fk::Point& thread, const Pack<T, Lanes>& 
         copy_registers<sizeof(T) * Lanes>(to, &pack.vector);
     } else {
         for (int lane = 0; lane < Lanes; ++lane) to[lane * stride] = pack.get(lane);
+    }
+}
+
+// Stores what no pack before this one of the same row has stored.
+template <int Lanes, typename T, int Rank, Inner inner>
+FK_HOST_DEVICE_STATIC void store_new(const fk::Point& thread, const Pack<T, Lanes>& pack,
+                                     const StreamParams<T, Rank, inner>& params) {
+    const std::int64_t latest = row_length(thread, params.space) - Lanes;
+    const std::int64_t first = std::int64_t{thread.x} * Lanes;
+    if (__builtin_expect(first <= latest || latest < 0, 1)) {
+        store(thread, pack, params);
+        return;
+    }
+    const std::int64_t stride = inner_stride<inner>(params.stream);
+    Stored<T>* const to = row_of(thread, params) + latest * stride;
+    for (int lane = static_cast<int>(first - latest); lane < Lanes; ++lane) {
+        to[lane * stride] = pack.get(lane);
     }
 }
 

@@ -1,0 +1,223 @@
+// The pattern that walks along columns: the rows that are reduced lie across the dimension in which
+// memory is contiguous. The elements of a pack belong to different results, dimension Rank - 2 of
+// the index space is the one that is reduced, and a tile of columns goes through all stages.
+#pragma once
+
+#include <fklarray/stages.h>
+#include <fused_kernel/fused_kernel.h>
+
+namespace fklarray {
+
+template <int Lanes_>
+struct ColumnsDPP {
+    static constexpr fk::ParArch PAR_ARCH = fk::ParArch::CPU;
+    static constexpr int Lanes = Lanes_;
+};
+
+// Packs [begin, end) of every row, in one block of rows.
+struct Tile {
+    int begin;
+    int end;
+    int z;
+    bool is_last;  // of its rows
+};
+
+// Running values of a tile, in memory that fits into the first or second level of the cache.
+template <int Lanes, typename StageType>
+class ColumnFold {
+    using S = States<Lanes, typename StageType::Ends>;
+    static constexpr int max_bytes = 96 << 10;
+
+public:
+    using Value = typename S::type;
+
+    static constexpr int levels(std::int64_t rows) {
+        int levels = 1;
+        for (std::int64_t chunks = rows / chunk_length; chunks != 0; chunks /= 2) ++levels;
+        return levels;
+    }
+
+    // The widest tile whose running values fit.
+    static constexpr std::int64_t max_packs(std::int64_t rows) {
+        const std::int64_t packs =
+            max_bytes / static_cast<std::int64_t>(sizeof(Value)) / (partial_values + levels(rows));
+        return packs > 1 ? packs : 1;
+    }
+
+    // Folds rows [begin, end), `begin` being a multiple of a chunk and of a power of two chunks not
+    // less than their number. By value: see Executor<TransformDPP>.
+    static __attribute__((noinline)) void rows(const StageType stage, const Tile tile,
+                                               std::int64_t begin, std::int64_t end,
+                                               Value* results) {
+        const int width = tile.end - tile.begin;
+        // No constructor runs over memory that is written before it is read.
+        alignas(64) char memory[max_bytes + sizeof(Value)];
+        Value* const partial = reinterpret_cast<Value*>(memory);
+        Value* const pairs = partial + partial_values * width;
+        std::uint64_t chunks = 0;
+        for (std::int64_t row = begin; row < end; row += chunk_length, ++chunks) {
+            const std::int64_t stop = smaller(row + chunk_length, end);
+            fold_chunk(stage, tile, row, stop, partial);
+            int level = 0;
+            for (; (chunks >> level & 1) != 0; ++level) {
+                combine(partial, pairs + level * width, partial, width);
+            }
+            __builtin_memcpy(static_cast<void*>(pairs + level * width), partial,
+                             width * sizeof(Value));
+        }
+        int level = __builtin_ctzll(chunks);
+        __builtin_memcpy(static_cast<void*>(results), pairs + level * width, width * sizeof(Value));
+        for (++level; (chunks >> level) != 0; ++level) {
+            if ((chunks >> level & 1) != 0) combine(results, pairs + level * width, results, width);
+        }
+    }
+
+    // The results of consecutive blocks of rows, `width` values each; into the first of them.
+    FK_HOST_STATIC void join(Value* blocks, std::int64_t count, int width) {
+        for (int x = 0; x < width; ++x) {
+            Pairing<S> pairing;
+            for (std::int64_t i = 0; i < count; ++i) pairing.push(blocks[i * width + x], 0);
+            blocks[x] = pairing.total();
+        }
+    }
+
+    FK_HOST_STATIC void store(const StageType& stage, const Tile& tile, const Value* results) {
+        for (int x = tile.begin; x < tile.end; ++x) {
+            S::store_all(Point{x, 0, tile.z}, results[x - tile.begin], stage.ends);
+        }
+    }
+
+private:
+    FK_HOST_STATIC Value at(const StageType& stage, const Tile& tile, int x, std::int64_t row) {
+        return run_chain(Point{x, static_cast<int>(row), tile.z}, stage.chain,
+                         [&](const auto& registers)
+                             FKLARRAY_INLINED { return S::template start<0>(registers, row); });
+    }
+
+    FK_HOST_STATIC void combine(Value* to, const Value* a, const Value* b, int width) {
+        for (int x = 0; x < width; ++x) to[x] = S::combine(a[x], b[x]);
+    }
+
+    // Leaves the chunk's results in the first of the partial values.
+    FK_HOST_STATIC void fold_chunk(const StageType& stage, const Tile& tile, std::int64_t begin,
+                                   std::int64_t end, Value* partial) {
+        const int width = tile.end - tile.begin;
+        const Value neutral = S::neutral();
+        const StageType inside = unbounded(stage);
+        // The last pack of a row may have to be moved back.
+        const int whole = tile.begin + width - (tile.is_last ? 1 : 0);
+        for (std::int64_t row = begin; row < end; ++row) {
+            Value* running = partial + (row - begin) % partial_values * width;
+            const bool is_first = row - begin < partial_values;
+            const Value* before = is_first ? &neutral : running;
+            for (int x = tile.begin; x < whole; ++x, ++running, before += !is_first) {
+                *running = S::combine(*before, at(inside, tile, x, row));
+            }
+            if (tile.is_last) *running = S::combine(*before, at(stage, tile, whole, row));
+        }
+        for (std::int64_t row = end - begin; row < partial_values; ++row) {
+            for (int x = 0; x < width; ++x) partial[row * width + x] = S::neutral();
+        }
+        for (int x = 0; x < width; ++x) partial[x] = S::fold_partials(partial + x, width);
+    }
+};
+
+}  // namespace fklarray
+
+namespace fk {
+
+// Tiles of columns are shared out among threads; where there are too few of them, and one stage
+// only, blocks of rows are.
+template <int Lanes>
+struct Executor<fklarray::ColumnsDPP<Lanes>> {
+    template <typename Space, typename... Stages>
+    FK_HOST_STATIC void executeOperations(Stream_<ParArch::CPU>& stream, const Space& space,
+                                          const Stages&... stages) {
+        const std::int64_t rows = rows_of(space);
+        const std::int64_t planes = planes_of(space);
+        const int packs = static_cast<int>(fklarray::packs_in_row<Lanes>({0, 0, 0}, space));
+        const std::int64_t threads = fklarray::threads_for(
+            stream, rows * planes * packs * static_cast<int>((Stages::Chain::size + ...)));
+        std::int64_t width = packs;
+        ((width = fklarray::smaller(width, widest<Stages>(rows))), ...);
+        // Enough tiles for every thread, as long as they are not too narrow to be read well.
+        const std::int64_t wanted = threads == 1 ? 1 : (2 * threads + planes - 1) / planes;
+        while (width > narrowest && (packs + width - 1) / width < wanted) width = (width + 1) / 2;
+        const std::int64_t tiles = (packs + width - 1) / width;
+        const auto tile = [&](std::int64_t task) {
+            const int begin = static_cast<int>(task % tiles * width);
+            const int end = static_cast<int>(fklarray::smaller(begin + width, packs));
+            return fklarray::Tile{begin, end, static_cast<int>(task / tiles), end == packs};
+        };
+        if constexpr (sizeof...(Stages) == 1) {
+            if (tiles * planes < threads && rows >= 2 * leastRows) {
+                for (std::int64_t task = 0; task < tiles * planes; ++task) {
+                    (divide(stream, tile(task), rows, stages), ...);
+                }
+                return;
+            }
+        }
+        stream.run(tiles * planes,
+                   [&](std::int64_t task) { (whole(tile(task), rows, stages), ...); });
+    }
+
+private:
+    static constexpr std::int64_t narrowest = 16;
+    static constexpr std::int64_t leastRows = 8 * fklarray::chunk_length;
+    static constexpr int mostBlocks = 64;
+    static constexpr std::int64_t widestTile = 512;
+
+    template <typename Stage>
+    FK_HOST_STATIC std::int64_t widest(std::int64_t rows) {
+        if constexpr (Stage::work == fklarray::Work::fold) {
+            return fklarray::smaller(widestTile,
+                                     fklarray::ColumnFold<Lanes, Stage>::max_packs(rows));
+        } else {
+            return widestTile;
+        }
+    }
+
+    template <typename Stage>
+    FK_HOST_STATIC void whole(const fklarray::Tile& tile, std::int64_t rows, const Stage& stage) {
+        if constexpr (Stage::work == fklarray::Work::fold) {
+            using Fold = fklarray::ColumnFold<Lanes, Stage>;
+            alignas(64) char memory[widestTile * sizeof(typename Fold::Value)];
+            auto* const results = reinterpret_cast<typename Fold::Value*>(memory);
+            Fold::rows(stage, tile, 0, rows, results);
+            Fold::store(stage, tile, results);
+        } else {
+            writes(stage, tile, Stage::work == fklarray::Work::row ? 1 : rows);
+        }
+    }
+
+    // By value: see Executor<TransformDPP>.
+    template <typename Stage>
+    static __attribute__((noinline)) void writes(const Stage stage, const fklarray::Tile tile,
+                                                 std::int64_t rows) {
+        for (std::int64_t row = 0; row < rows; ++row) {
+            for (int x = tile.begin; x < tile.end; ++x) {
+                fklarray::run_writes(Point{x, static_cast<int>(row), tile.z}, stage);
+            }
+        }
+    }
+
+    template <typename Stage>
+    FK_HOST_STATIC void divide(Stream_<ParArch::CPU>& stream, const fklarray::Tile& tile,
+                               std::int64_t rows, const Stage& stage) {
+        using Fold = fklarray::ColumnFold<Lanes, Stage>;
+        std::int64_t block = leastRows;
+        while (block * mostBlocks < rows) block *= 2;
+        const std::int64_t blocks = (rows + block - 1) / block;
+        const int width = tile.end - tile.begin;
+        alignas(64) char memory[mostBlocks * narrowest * sizeof(typename Fold::Value)];
+        auto* const results = reinterpret_cast<typename Fold::Value*>(memory);
+        stream.run(blocks, [&](std::int64_t task) {
+            Fold::rows(stage, tile, task * block, fklarray::smaller((task + 1) * block, rows),
+                       results + task * width);
+        });
+        Fold::join(results, blocks, width);
+        Fold::store(stage, tile, results);
+    }
+};
+
+}  // namespace fk

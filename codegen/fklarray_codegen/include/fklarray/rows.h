@@ -1,0 +1,233 @@
+// The pattern that walks along rows: the elements of a pack are neighbours in a row.
+#pragma once
+
+#include <fklarray/stages.h>
+#include <fused_kernel/fused_kernel.h>
+
+namespace fklarray {
+
+template <int Lanes_>
+struct RowsDPP {
+    static constexpr fk::ParArch PAR_ARCH = fk::ParArch::CPU;
+    static constexpr int Lanes = Lanes_;
+};
+
+// Chunks of one row, folded.
+template <int Lanes, typename StageType>
+class RowFold {
+    using S = States<Lanes, typename StageType::Ends>;
+    using One = typename S::One;
+
+public:
+    using Value = typename One::type;
+
+private:
+    // Packs that hold the partial values of a chunk; where one pack holds more of them, their order
+    // does not matter.
+    static constexpr int subs = Lanes < partial_values ? partial_values / Lanes : 1;
+    static constexpr int packs = chunk_length / Lanes;
+    // So many chunks are combined in a tree without branches.
+    static constexpr int group_level = 3;
+    static constexpr int group = 1 << group_level;
+
+public:
+    // Of chunks [begin, end), `begin` being a multiple of a power of two that is not less than
+    // their number. By value: see Executor<TransformDPP>.
+    static __attribute__((noinline)) Value chunks(const StageType stage, const Point row,
+                                                  std::int64_t begin, std::int64_t end,
+                                                  std::int64_t length) {
+        Pairing<One> pairing;
+        const StageType inside = unbounded(stage);
+        const std::int64_t complete = smaller(length / chunk_length, end);
+        Value values[group];
+        for (std::int64_t chunk = begin; chunk < complete; ++chunk) {
+            const int place = static_cast<int>(chunk % group);
+            values[place] = fold(inside, row, chunk * packs);
+            if (place == group - 1) {
+                pairing.push(tree(values), group_level);
+            } else if (chunk == complete - 1) {
+                for (int i = 0; i <= place; ++i) pairing.push(values[i], 0);
+            }
+        }
+        if (complete < end) pairing.push(incomplete(stage, row, complete * packs, length), 0);
+        return pairing.total();
+    }
+
+    FK_HOST_STATIC Value combine(const Value* values, std::int64_t count) {
+        Pairing<One> pairing;
+        for (std::int64_t i = 0; i < count; ++i) pairing.push(values[i], 0);
+        return pairing.total();
+    }
+
+    FK_HOST_STATIC void store(const Point& row, const Value& value, const StageType& stage) {
+        One::store_all(row, value, stage.ends);
+    }
+
+private:
+    FK_HOST_STATIC typename S::type at(const StageType& stage, Point thread, std::int64_t x) {
+        thread.x = static_cast<int>(x);
+        return run_chain(thread, stage.chain, [&](const auto& registers) FKLARRAY_INLINED {
+            return S::template start<1>(registers, x * Lanes);
+        });
+    }
+
+    FK_HOST_STATIC Value tree(const Value* values) {
+        Value level[group / 2];
+        for (int i = 0; i < group / 2; ++i)
+            level[i] = One::combine(values[2 * i], values[2 * i + 1]);
+        for (int width = group / 2; width > 1; width /= 2) {
+            for (int i = 0; i < width / 2; ++i) {
+                level[i] = One::combine(level[2 * i], level[2 * i + 1]);
+            }
+        }
+        return level[0];
+    }
+
+    FK_HOST_STATIC Value fold(const StageType& inside, const Point& row, std::int64_t x) {
+        if constexpr (StageType::Chain::size <= 2) {
+            return fold_steps(inside, row, x, std::make_index_sequence<subs>());
+        } else {
+            // One copy of a longer chain, which takes longer than its running values in memory.
+            typename S::type partial[subs];
+            for (typename S::type& value : partial) value = S::neutral();
+            for (int step = 0; step < packs; ++step) {
+                typename S::type& value = partial[step % subs];
+                value = S::combine(value, at(inside, row, x + step));
+            }
+            return S::fold_lanes(S::template fold_partials<subs>(partial, 1));
+        }
+    }
+
+    template <std::size_t... Is>
+    FK_HOST_STATIC Value fold_steps(const StageType& inside, const Point& row, std::int64_t x,
+                                    std::index_sequence<Is...> indices) {
+        return fold_steps(inside, row, x, indices, (static_cast<void>(Is), S::neutral())...);
+    }
+
+    // The running values are arguments, of which compilers keep each in a register.
+    template <std::size_t... Is, typename... Running>
+    FK_HOST_STATIC Value fold_steps(const StageType& inside, const Point& row, std::int64_t x,
+                                    std::index_sequence<Is...>, Running... running) {
+        for (int step = 0; step < packs; step += subs) {
+            ((running = S::combine(running, at(inside, row, x + step + Is))), ...);
+        }
+        const typename S::type partial[] = {running...};
+        return S::fold_lanes(S::template fold_partials<subs>(partial, 1));
+    }
+
+    // The last pack of a row is moved back, and its elements forward again.
+    static __attribute__((noinline)) Value incomplete(const StageType& stage, Point thread,
+                                                      std::int64_t x, std::int64_t length) {
+        typename S::type partial[subs];
+        for (typename S::type& value : partial) value = S::neutral();
+        for (int sub = 0; x * Lanes < length; ++x, sub = (sub + 1) % subs) {
+            thread.x = static_cast<int>(x);
+            const int valid = static_cast<int>(smaller(length - x * Lanes, Lanes));
+            const int shift = length < Lanes ? 0 : Lanes - valid;
+            const auto states =
+                run_chain(thread, stage.chain, [&](const auto& registers) FKLARRAY_INLINED {
+                    return S::template start_last<1>(registers, x * Lanes, shift, valid);
+                });
+            partial[sub] = S::combine(partial[sub], states);
+        }
+        return S::fold_lanes(S::template fold_partials<subs>(partial, 1));
+    }
+};
+
+}  // namespace fklarray
+
+namespace fk {
+
+// Rows are shared out among threads; where there are too few of them, the chunks of each are.
+template <int Lanes>
+struct Executor<fklarray::RowsDPP<Lanes>> {
+    template <typename Space, typename... Stages>
+    FK_HOST_STATIC void executeOperations(Stream_<ParArch::CPU>& stream, const Space& space,
+                                          const Stages&... stages) {
+        const fklarray::Walk walk{std::int64_t{rows_of(space)} * planes_of(space),
+                                  row_length({0, 0, 0}, space)};
+        const std::int64_t threads =
+            fklarray::threads_for(stream, walk.rows * walk.length / Lanes *
+                                              static_cast<int>((Stages::Chain::size + ...)));
+        const bool divided = threads > 1 && walk.rows < 2 * threads &&
+                             walk.length >= 2 * leastSegment * fklarray::chunk_length;
+        const std::int64_t tasks =
+            divided || threads == 1 ? 1 : fklarray::smaller(walk.rows, threads * 8);
+        const auto rows = [&](std::int64_t task) {
+            for (std::int64_t row = walk.rows * task / tasks; row < walk.rows * (task + 1) / tasks;
+                 ++row) {
+                const Point thread = fklarray::row_point(row, space);
+                if (divided) {
+                    (divide(stream, thread, walk.length, stages), ...);
+                } else {
+                    (whole(thread, walk.length, stages), ...);
+                }
+            }
+        };
+        if (divided) {
+            rows(0);
+        } else {
+            stream.run(tasks, rows);
+        }
+    }
+
+private:
+    // In chunks: long enough to repay handing it to a thread.
+    static constexpr std::int64_t leastSegment = 128;
+    static constexpr std::int64_t mostSegments = 256;
+
+    FK_HOST_FUSE std::int64_t chunksIn(std::int64_t length) {
+        return (length + fklarray::chunk_length - 1) / fklarray::chunk_length;
+    }
+
+    template <typename Stage>
+    FK_HOST_STATIC void whole(const Point& row, std::int64_t length, const Stage& stage) {
+        if constexpr (Stage::work == fklarray::Work::fold) {
+            using Fold = fklarray::RowFold<Lanes, Stage>;
+            Fold::store(row, Fold::chunks(stage, row, 0, chunksIn(length), length), stage);
+        } else if constexpr (Stage::work == fklarray::Work::row) {
+            elements(stage, row, 0, 1);
+        } else {
+            elements(stage, row, 0, (length + Lanes - 1) / Lanes);
+        }
+    }
+
+    template <typename Stage>
+    FK_HOST_STATIC void divide(Stream_<ParArch::CPU>& stream, const Point& row, std::int64_t length,
+                               const Stage& stage) {
+        if constexpr (Stage::work == fklarray::Work::fold) {
+            using Fold = fklarray::RowFold<Lanes, Stage>;
+            const std::int64_t chunks = chunksIn(length);
+            std::int64_t segment = leastSegment;
+            while (segment * mostSegments < chunks) segment *= 2;
+            const std::int64_t segments = (chunks + segment - 1) / segment;
+            typename Fold::Value values[mostSegments];
+            stream.run(segments, [&](std::int64_t task) {
+                const std::int64_t begin = task * segment;
+                values[task] = Fold::chunks(stage, row, begin,
+                                            fklarray::smaller(begin + segment, chunks), length);
+            });
+            Fold::store(row, Fold::combine(values, segments), stage);
+        } else if constexpr (Stage::work == fklarray::Work::row) {
+            elements(stage, row, 0, 1);
+        } else {
+            const std::int64_t packs = (length + Lanes - 1) / Lanes;
+            const std::int64_t tasks = fklarray::smaller(packs, stream.threads() * 8);
+            stream.run(tasks, [&](std::int64_t task) {
+                elements(stage, row, packs * task / tasks, packs * (task + 1) / tasks);
+            });
+        }
+    }
+
+    // By value: see Executor<TransformDPP>.
+    template <typename Stage>
+    static __attribute__((noinline)) void elements(const Stage stage, Point thread,
+                                                   std::int64_t begin, std::int64_t end) {
+        for (std::int64_t x = begin; x < end; ++x) {
+            thread.x = static_cast<int>(x);
+            fklarray::run_writes(thread, stage);
+        }
+    }
+};
+
+}  // namespace fk

@@ -1,0 +1,255 @@
+// Stages of a kernel over the rows of an index space: each is a chain of Operations that is run for
+// every element, or once for each row. A stage that folds leaves one value per row in memory, where
+// the stages after it read it like any other stream; so a row stays in the cache from its first
+// stage to its last.
+#pragma once
+
+#include <fklarray/operations.h>
+#include <fklarray/reductions.h>
+
+namespace fklarray {
+
+enum class Work { fold, row, elements };
+
+// Ends the chain of a stage: the values that register Slot has along a row are reduced, and the
+// result is stored where the row's value belongs.
+template <typename Reduction_, int Slot, typename T, int Rank, Inner inner>
+struct Fold {
+    using Reduction = Reduction_;
+    using Value = T;
+    static constexpr int slot = Slot;
+    template <int Lanes>
+    using State = typename Reduction::template State<T, Lanes>;
+
+    StreamParams<typename Reduction::template Result<T>, Rank, inner> params;
+};
+
+template <typename... Items>
+FK_HOST_STATIC fk::Tuple<Items...> list(const Items&... items) {
+    return fk::Tuple<Items...>(items...);
+}
+
+// `chain` begins with a Read; `ends` are its folds or writes.
+template <Work work_, typename Chain_, typename Ends_>
+struct Stage {
+    static constexpr Work work = work_;
+    using Chain = Chain_;
+    using Ends = Ends_;
+    Chain chain;
+    Ends ends;
+};
+
+template <Work work, typename Chain, typename Ends>
+FK_HOST_STATIC Stage<work, Chain, Ends> stage(const Chain& chain, const Ends& ends) {
+    return {chain, ends};
+}
+
+// Lambdas into which a chain is inlined.
+#define FKLARRAY_INLINED __attribute__((always_inline))
+
+template <std::size_t I, typename Chain, typename Value, typename Body>
+FK_HOST_STATIC auto follow(const Point& thread, const Value& value, const Chain& chain,
+                           const Body& body) {
+    if constexpr (I == Chain::size) {
+        return body(value);
+    } else {
+        const auto& iop = fk::get<I>(chain);
+        using IOp = std::decay_t<decltype(iop)>;
+        using Operation = typename IOp::Operation;
+        if constexpr (fk::opIs<fk::MidWriteType, IOp>) {
+            Operation::exec(thread, value, iop);
+            return follow<I + 1>(thread, value, chain, body);
+        } else if constexpr (fk::opIs<fk::OpenType, IOp>) {
+            return follow<I + 1>(thread, Operation::exec(thread, value, iop), chain, body);
+        } else if constexpr (fk::opIs<fk::UnaryType, IOp>) {
+            return follow<I + 1>(thread, Operation::exec(value), chain, body);
+        } else {
+            return follow<I + 1>(thread, Operation::exec(value, iop), chain, body);
+        }
+    }
+}
+
+// Calls the body with the registers at the end of a chain.
+template <typename Chain, typename Body>
+FK_HOST_STATIC auto run_chain(const Point& thread, const Chain& chain, const Body& body) {
+    const auto& read = fk::get<0>(chain);
+    return follow<1>(thread, std::decay_t<decltype(read)>::Operation::exec(thread, read), chain,
+                     body);
+}
+
+// Tells the compiler that no pack which is asked for reaches beyond the end of its row.
+template <typename Params, typename = void>
+constexpr bool has_space = false;
+template <typename Params>
+constexpr bool has_space<Params, std::void_t<decltype(Params::space)>> = true;
+
+template <typename IOp>
+FK_HOST_STATIC void unbind(IOp& iop) {
+    if constexpr (!fk::opIs<fk::UnaryType, IOp>) {
+        if constexpr (has_space<decltype(iop.params)>) {
+            constexpr int rank = sizeof(iop.params.space.shape) / sizeof(std::int64_t);
+            iop.params.space.shape[rank - 1] = std::int64_t{1} << 62;
+            iop.params.space.last = std::int64_t{1} << 62;
+        }
+    }
+}
+
+template <typename... IOps, std::size_t... Is>
+FK_HOST_STATIC fk::Tuple<IOps...> unbounded(fk::Tuple<IOps...> chain, std::index_sequence<Is...>) {
+    (unbind(fk::get<Is>(chain)), ...);
+    return chain;
+}
+
+template <typename StageType>
+FK_HOST_STATIC StageType unbounded(const StageType& stage) {
+    return {unbounded(stage.chain, std::make_index_sequence<StageType::Chain::size>()), stage.ends};
+}
+
+template <typename Ends, typename File, std::size_t... Is>
+FK_HOST_STATIC void write_ends(const Point& thread, const File& registers, const Ends& ends,
+                               std::index_sequence<Is...>) {
+    (std::decay_t<decltype(fk::get<Is>(ends))>::Operation::exec(thread, registers,
+                                                                fk::get<Is>(ends)),
+     ...);
+}
+
+template <typename StageType>
+FK_HOST_STATIC void run_writes(const Point& thread, const StageType& stage) {
+    run_chain(thread, stage.chain, [&](const auto& registers) FKLARRAY_INLINED {
+        write_ends(thread, registers, stage.ends,
+                   std::make_index_sequence<StageType::Ends::size>());
+    });
+}
+
+// What is done with the states of all folds of one stage.
+template <int Lanes_, typename Ends>
+struct States;
+
+template <int Lanes_, typename... Folds>
+struct States<Lanes_, fk::Tuple<Folds...>> {
+    static constexpr int Lanes = Lanes_;
+    using type = fk::Tuple<typename Folds::template State<Lanes>...>;
+    using One = States<1, fk::Tuple<Folds...>>;
+
+    // Step is 1 where the lanes are elements of the row, 0 where they belong to different rows.
+    template <int Step, typename File>
+    FK_HOST_STATIC type start(const File& registers, std::int64_t index) {
+        return type(Folds::Reduction::template start<Step>(registers.template get<Folds::slot>(),
+                                                           index)...);
+    }
+
+    // For the end of a row: only the first lanes count, once the pack is moved forward.
+    template <int Step, typename File>
+    FK_HOST_STATIC type start_last(const File& registers, std::int64_t index, int shift,
+                                   int valid) {
+        return type(Folds::Reduction::template start<Step>(
+            moved_forward(registers.template get<Folds::slot>(), shift, valid, neutral_of<Folds>()),
+            index)...);
+    }
+
+    FK_HOST_STATIC type neutral() {
+        return type(Folds::Reduction::template start<0>(
+            splat<typename Folds::Value, Lanes>(neutral_of<Folds>()), 0)...);
+    }
+
+    FK_HOST_STATIC type combine(const type& a, const type& b) { return combine(a, b, Indices()); }
+
+    FK_HOST_STATIC typename One::type fold_lanes(const type& states) {
+        if constexpr (Lanes == 1) {
+            return states;
+        } else {
+            return States<Lanes / 2, fk::Tuple<Folds...>>::fold_lanes(halved(states, Indices()));
+        }
+    }
+
+    // The eight partial values of a chunk, `stride` apart.
+    FK_HOST_STATIC type fold_partials(const type* partial, std::int64_t stride) {
+        return fold_partials<partial_values>(partial, stride);
+    }
+    template <int Count>
+    FK_HOST_STATIC type fold_partials(const type* partial, std::int64_t stride) {
+        if constexpr (Count == 1) {
+            return *partial;
+        } else {
+            // 0 with 4, 2 with 6: the even ones and the odd ones, each in halves.
+            return combine(fold_partials<Count / 2>(partial, 2 * stride),
+                           fold_partials<Count / 2>(partial + stride, 2 * stride));
+        }
+    }
+
+    template <typename Ends>
+    FK_HOST_STATIC void store_all(const Point& thread, const type& states, const Ends& ends) {
+        store_all(thread, states, ends, Indices());
+    }
+
+private:
+    using Indices = std::index_sequence_for<Folds...>;
+    template <typename Fold>
+    FK_HOST_STATIC typename Fold::Value neutral_of() {
+        return Fold::Reduction::template neutral<typename Fold::Value>();
+    }
+    template <std::size_t... Is>
+    FK_HOST_STATIC type combine(const type& a, const type& b, std::index_sequence<Is...>) {
+        return type(Folds::Reduction::combine(fk::get<Is>(a), fk::get<Is>(b))...);
+    }
+    template <std::size_t... Is>
+    FK_HOST_STATIC auto halved(const type& states, std::index_sequence<Is...>) {
+        using Half = typename States<Lanes / 2, fk::Tuple<Folds...>>::type;
+        return Half(Folds::Reduction::combine(Folds::Reduction::half(fk::get<Is>(states), 0),
+                                              Folds::Reduction::half(fk::get<Is>(states), 1))...);
+    }
+    template <typename Ends, std::size_t... Is>
+    FK_HOST_STATIC void store_all(const Point& thread, const type& states, const Ends& ends,
+                                  std::index_sequence<Is...>) {
+        (store(thread, Folds::Reduction::result(fk::get<Is>(states)), fk::get<Is>(ends).params),
+         ...);
+    }
+};
+
+// Rows, and elements in each.
+struct Walk {
+    std::int64_t rows;
+    std::int64_t length;
+};
+
+FK_HOST_FUSE std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+
+template <int Rank>
+FK_HOST_STATIC Point row_point(std::int64_t row, const Space<Rank>& space) {
+    const auto rows = static_cast<std::int64_t>(rows_of(space));
+    return {0, static_cast<int>(row % rows), static_cast<int>(row / rows)};
+}
+
+// Operations on packs below which one thread is faster (measured: a wake-up costs 5 us).
+template <typename Stream>
+FK_HOST_STATIC std::int64_t threads_for(const Stream& stream, std::int64_t work) {
+    return work < (1 << 16) ? 1 : stream.threads();
+}
+
+// Combines a sequence of values with their neighbours, the pairs with theirs, and so on.
+template <typename S>
+class Pairing {
+public:
+    // A value that stands for 2**level of the sequence.
+    void push(typename S::type value, int level) {
+        const std::uint64_t weight = std::uint64_t{1} << level;
+        for (; (count_ >> level & 1) != 0; ++level) value = S::combine(levels_[level], value);
+        levels_[level] = value;
+        count_ += weight;
+    }
+
+    typename S::type total() const {
+        int level = __builtin_ctzll(count_);
+        typename S::type value = levels_[level];
+        for (++level; (count_ >> level) != 0; ++level) {
+            if ((count_ >> level & 1) != 0) value = S::combine(levels_[level], value);
+        }
+        return value;
+    }
+
+private:
+    typename S::type levels_[56];
+    std::uint64_t count_ = 0;
+};
+
+}  // namespace fklarray

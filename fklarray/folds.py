@@ -1,0 +1,136 @@
+"""Reductions of the table over any axes: recorded, and fused with what is before and after them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fklarray.array import Array
+from fklarray.creation import full
+from fklarray.data_type_functions import astype
+from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, computed_row
+from fklarray.manipulation import reshape
+from fklarray.record import record_reduction
+from fklarray.reductions import (
+    Axes,
+    array_operand,
+    empty_extent,
+    normal_axes,
+    reduced_on_numpy,
+    reduced_shape,
+)
+from fklarray_codegen.ops import REDUCTIONS, reduced_dtype
+from fklarray_codegen.walk import Rows
+
+__all__ = ["extreme", "reduced"]
+
+
+def reduced(name: str, x: Array, axis: Axes, keepdims: bool) -> Array:
+    """Record a reduction of the table over axes, which fuses with what is before and after it.
+
+    Neighbouring axes are reduced as one while that makes rows no longer than a few chunks; what is
+    left over is reduced after them, from the last axis to the first. So the order in which
+    elements are combined depends on the shape alone.
+
+    Parameters
+    ----------
+    name : str
+        Of the reduction.
+    x : Array
+        Array of a data type that it accepts.
+    axis, keepdims
+        As they were given.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is given twice.
+    """
+    axes = normal_axes(axis, x.ndim)
+    shape = reduced_shape(x.shape, axes, keepdims)
+    if not x.size:
+        value = _NEUTRAL[name] if math.prod(shape) else 0
+        dtype = reduced_dtype(REDUCTIONS[name], x._state[0].dtype)
+        return full(shape, value, dtype=NUMPY_DTYPES[dtype])
+    result = x
+    for rows in _groups(x.shape, axes):
+        result = record_reduction(REDUCTIONS[name], result, rows)
+    return reshape(result, shape)
+
+
+# What a reduction of nothing is; extremes of nothing are refused.
+_NEUTRAL = {"all": True, "any": False, "prod": 1, "sum": 0}
+# Axes are joined to rows of this many elements: four chunks, or to any number of a small array.
+_LONG_ROW = 512
+_SMALL_ARRAY = 1 << 15
+
+
+def _groups(shape: tuple[int, ...], axes: Sequence[int]) -> list[Rows]:
+    """Return the axes to reduce together, the last ones first; one of several has to stay first."""
+    joins = math.prod(shape) <= _SMALL_ARRAY
+    groups: list[Rows] = []
+    for axis in sorted(axes, reverse=True):
+        if shape[axis] == 1:
+            continue
+        last = groups[-1] if groups else None
+        if last and last.first == axis + 1 and (joins or last.length(shape) < _LONG_ROW):
+            groups[-1] = Rows(axis, last.stop)
+        else:
+            groups.append(Rows(axis, axis + 1))
+    return groups
+
+
+def extreme(name: str, x: object, axis: Axes, keepdims: bool) -> Array:
+    """Record a reduction that chooses among the elements: an extreme, or its place.
+
+    Parameters
+    ----------
+    name : str
+        Of the reduction.
+    x : Array
+        Array of any data type.
+    axis, keepdims
+        As they were given.
+
+    Raises
+    ------
+    TypeError
+        If `x` is not an array.
+    ValueError
+        If there are no elements to choose from, or an axis is given twice.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    """
+    array = array_operand(name, x)
+    row = array._state[0].dtype
+    axes = normal_axes(axis, array.ndim)
+    if row.kind == "complex":
+        return _on_numpy(name, array, axes, keepdims)
+    if empty_extent(array.shape, axes):
+        raise ValueError(
+            f"{name} over axes {axes} of shape {array.shape} has no elements to choose from"
+        )
+    if row.kind == "bool" and name in ("max", "min"):
+        return reduced("any" if name == "max" else "all", array, axes, keepdims)
+    if name.startswith("arg") and array.shape[axes[0]] == 1:
+        return full(reduced_shape(array.shape, axes, keepdims), 0, dtype=np.int64)
+    computed = NUMPY_DTYPES[DTYPES["uint8"] if row.kind == "bool" else computed_row(row)]
+    result = reduced(name, astype(array, computed, copy=False), axes, keepdims)
+    return result if name.startswith("arg") else astype(result, array.dtype, copy=False)
+
+
+def _on_numpy(name: str, array: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+    """Choose among complex numbers, whose order only NumPy has."""
+    choose = getattr(np, name)
+    if not name.startswith("arg"):
+        return reduced_on_numpy(name, choose, array, axes, keepdims, chooses=True)
+
+    def find(values: np.ndarray[Any, Any], *, axis: tuple[int, ...], keepdims: bool) -> Any:
+        return choose(values, axis=axis[0], keepdims=keepdims)
+
+    return reduced_on_numpy(name, find, array, axes, keepdims, DTYPES["int64"], chooses=True)

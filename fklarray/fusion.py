@@ -1,0 +1,308 @@
+"""Reductions that are computed together with the expressions before and after them.
+
+A reduction is recorded as a leaf whose memory is yet to be computed. Before a kernel reads such
+leaves, `fuse` looks for those whose rows are rows of one index space, and puts the expressions that
+they reduce in their places: `(x - mean) / std` becomes one expression over `x`, with reductions in
+it, for which one kernel reads each row of `x` once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from fklarray.deferred import Deferred, DeferredStream, reading
+from fklarray.recording import Leaf, State
+from fklarray_codegen.graph import MAX_LEAVES, MAX_OPERATIONS, Node, linearise, reduce, rewrite
+from fklarray_codegen.layout import contiguous_strides
+from fklarray_codegen.ops import Reduction, reduced_dtype
+from fklarray_codegen.walk import Rows
+
+__all__ = [
+    "MAX_PASSES",
+    "Fused",
+    "PendingReduction",
+    "fuse",
+    "passes_of",
+    "reduced_alone",
+    "reduction_state",
+]
+
+Shape: TypeAlias = tuple[int, ...]
+Strides: TypeAlias = tuple[int, ...]
+# An expression and, for each of its leaves, the number of a leaf of the whole, or the reduction
+# that stands in its place and what is reduced.
+_Structure: TypeAlias = tuple[Node, tuple[Any, ...]]
+
+# A kernel passes over a row so often at most; a loop would make ever longer ones of its steps.
+MAX_PASSES = 4
+_MAX_REDUCTIONS = 12
+_MAX_ROOTS = 4096
+
+
+class PendingReduction(Deferred):
+    """The results of a reduction that is yet to be computed: one for each row, in C order.
+
+    Attributes
+    ----------
+    reduction : Reduction
+        Row of the table of reductions.
+    shape : tuple of int
+        Shape of what is reduced: the index space.
+    rows : Rows
+        Which of its axes are reduced.
+    passes : int
+        Longest chain of reductions that ends here.
+    """
+
+    __slots__ = ("passes", "reduction", "rows", "shape")
+
+    def __init__(
+        self,
+        compute: Callable[[PendingReduction, State], State],
+        reduction: Reduction,
+        operand: State,
+        shape: Shape,
+        rows: Rows,
+    ) -> None:
+        results = math.prod(rows.kept(shape))
+        itemsize = reduced_dtype(reduction, operand[0].dtype).itemsize
+
+        def compute_alone(state: State) -> State:
+            return compute(self, state)
+
+        super().__init__(compute_alone, (operand,), results * itemsize)
+        self.reduction = reduction
+        self.shape = shape
+        self.rows = rows
+        self.passes = 1 + passes_of(operand)
+
+    @property
+    def operand(self) -> State | None:
+        """What is reduced; None once the results are there."""
+        recipe = self._recipe
+        return None if recipe is None else recipe[1][0]
+
+
+def passes_of(state: State) -> int:
+    """Return the length of the longest chain of reductions that a state reads."""
+    return max(
+        (
+            leaf.buffer.passes
+            for leaf in state[1]
+            if isinstance(leaf, DeferredStream) and isinstance(leaf.buffer, PendingReduction)
+        ),
+        default=0,
+    )
+
+
+def reduction_state(
+    compute: Callable[[PendingReduction, State], State],
+    reduction: Reduction,
+    operand: State,
+    shape: Shape,
+    rows: Rows,
+) -> State:
+    """Return the state of a reduction that is computed when it is needed.
+
+    Parameters
+    ----------
+    compute : callable
+        Computes it alone, from an operand without deferred leaves, into C-contiguous memory.
+    reduction, operand, shape, rows
+        As in `PendingReduction`.
+    """
+    memory = PendingReduction(compute, reduction, operand, shape, rows)
+    return reading(memory, reduced_dtype(reduction, operand[0].dtype), rows.kept(shape))
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """An expression over one index space in which reductions stand.
+
+    Attributes
+    ----------
+    root : Node
+        The expression, or an ``"outputs"`` node.
+    leaves : tuple of Leaf
+        Its leaves; some may be deferred for other reasons.
+    strides : tuple of tuple of int
+        Of each leaf in the index space.
+    shape : tuple of int
+        The index space.
+    rows : Rows
+        Its rows.
+    pending : tuple of (PendingReduction, Node, tuple of int)
+        The reductions, each with its node and the leaves of `root` that it reads.
+    """
+
+    root: Node
+    leaves: tuple[Leaf, ...]
+    strides: tuple[Strides, ...]
+    shape: Shape
+    rows: Rows
+    pending: tuple[tuple[PendingReduction, Node, tuple[int, ...]], ...]
+
+
+def fuse(node: Node, leaves: tuple[Leaf, ...], shape: Shape) -> Fused | None:
+    """Return an expression with the reductions it reads in their places; None if there are none."""
+    fitting = [
+        memory
+        for leaf in leaves
+        if (memory := _pending_of(leaf)) and _strides_in(leaf, shape, memory) is not None
+    ]
+    if not fitting:
+        return None
+    largest = max(fitting, key=lambda memory: math.prod(memory.shape))
+    return _Collector(largest.shape, largest.rows).collect(node, leaves, shape)
+
+
+def reduced_alone(reduction: Reduction, operand: State, shape: Shape, rows: Rows) -> Fused:
+    """Return a reduction of an operand without deferred leaves as an expression of its own."""
+    node, leaves = operand
+    strides = tuple(_aligned(leaf.strides, len(shape)) for leaf in leaves)
+    return Fused(reduce(reduction, node), leaves, strides, shape, rows, ())
+
+
+def _pending_of(leaf: Leaf) -> PendingReduction | None:
+    if isinstance(leaf, DeferredStream) and isinstance(leaf.buffer, PendingReduction):
+        return leaf.buffer if leaf.buffer.operand is not None and leaf.value == 0 else None
+    return None
+
+
+def _aligned(strides: Strides, ndim: int) -> Strides:
+    return (0,) * (ndim - len(strides)) + strides
+
+
+def _in_space(strides: Strides, context: Shape, space: Shape, rows: Rows) -> Strides | None:
+    """Return the strides that something in a smaller shape has in the index space."""
+    aligned = _aligned(strides, len(context))
+    if context == space:
+        return aligned
+    width = rows.stop - rows.first
+    if context == rows.kept(space):
+        return aligned[: rows.first] + (0,) * width + aligned[rows.first :]
+    kept_dimensions = space[: rows.first] + (1,) * width + space[rows.stop :]
+    return aligned if context == kept_dimensions else None
+
+
+def _strides_in(leaf: Leaf, context: Shape, memory: PendingReduction) -> Strides | None:
+    """Return a reduction's strides in its index space, if each row reads the row's own value."""
+    strides = _in_space(leaf.strides, context, memory.shape, memory.rows)
+    if strides is None:
+        return None
+    rows = memory.rows
+    kept = contiguous_strides(rows.kept(memory.shape))
+    own = kept[: rows.first] + (0,) * (rows.stop - rows.first) + kept[rows.first :]
+    # In a shape without rows, an array of one row has no stride to be told by.
+    return strides if strides == own else None
+
+
+class _Collector:
+    """Collects the leaves of a whole, and its structure."""
+
+    def __init__(self, space: Shape, rows: Rows) -> None:
+        self.space = space
+        self.rows = rows
+        self.numbers: dict[tuple[int, Strides], int] = {}
+        self.leaves: list[Leaf] = []
+        self.strides: list[Strides] = []
+        self.pending: dict[PendingReduction, Any] = {}
+
+    def collect(self, node: Node, leaves: tuple[Leaf, ...], shape: Shape) -> Fused | None:
+        structure = self._structure(node, leaves, shape)
+        if structure is None or len(self.pending) > _MAX_REDUCTIONS:
+            return None
+        root, numbers, nodes = _root_of(structure)
+        if root.operations > MAX_OPERATIONS + len(self.pending) or len(numbers) > MAX_LEAVES:
+            return None
+        place = {number: index for index, number in enumerate(numbers)}
+        return Fused(
+            root,
+            tuple(self.leaves[number] for number in numbers),
+            tuple(self.strides[number] for number in numbers),
+            self.space,
+            self.rows,
+            tuple(
+                (memory, nodes[entry][0], tuple(place[number] for number in nodes[entry][1]))
+                for memory, entry in self.pending.items()
+            ),
+        )
+
+    def _structure(self, node: Node, leaves: tuple[Leaf, ...], context: Shape) -> _Structure | None:
+        entries: list[Any] = []
+        for leaf in leaves:
+            entry = self._reduced(leaf, context)
+            if entry is None:
+                strides = _in_space(leaf.strides, context, self.space, self.rows)
+                if strides is None:
+                    return None
+                entry = self._number(leaf, strides)
+            entries.append(entry)
+        return node, tuple(entries)
+
+    def _reduced(self, leaf: Leaf, context: Shape) -> Any:
+        memory = _pending_of(leaf)
+        if memory is None or (memory.shape, memory.rows) != (self.space, self.rows):
+            return None
+        if memory in self.pending:
+            entry = self.pending[memory]
+        else:
+            operand = memory.operand
+            if operand is None or _strides_in(leaf, context, memory) is None:
+                return None
+            structure = self._structure(*operand, self.space)
+            if structure is None:
+                return None
+            entry = self.pending[memory] = (memory.reduction, structure)
+        return entry if _strides_in(leaf, context, memory) is not None else None
+
+    def _number(self, leaf: Leaf, strides: Strides) -> int:
+        key = (id(leaf), strides)
+        number = self.numbers.get(key)
+        if number is None:
+            number = self.numbers[key] = len(self.leaves)
+            self.leaves.append(leaf)
+            self.strides.append(strides)
+        return number
+
+
+_Built: TypeAlias = tuple[Node, tuple[int, ...]]
+_roots: dict[_Structure, tuple[Node, tuple[int, ...], dict[Any, _Built]]] = {}
+
+
+def _root_of(structure: _Structure) -> tuple[Node, tuple[int, ...], dict[Any, _Built]]:
+    """Return the expression of a structure, its leaves' numbers, and the same of its reductions."""
+    root = _roots.get(structure)
+    if root is None:
+        if len(_roots) >= _MAX_ROOTS:
+            _roots.clear()
+        reductions: dict[Any, _Built] = {}
+        root = _roots[structure] = (*_build(structure, reductions), reductions)
+    return root
+
+
+def _build(structure: _Structure, reductions: dict[Any, _Built]) -> _Built:
+    node, entries = structure
+    values: list[_Built] = []
+    for step in linearise(node):
+        if step.leaf >= 0:
+            entry = entries[step.leaf]
+            if isinstance(entry, int):
+                values.append((step.node, (entry,)))
+                continue
+            if entry not in reductions:
+                reduction, reduced = entry
+                operand, numbers = _build(reduced, reductions)
+                reductions[entry] = (reduce(reduction, operand), numbers)
+            values.append(reductions[entry])
+            continue
+        operands = [values[operand] for operand in step.operands]
+        numbers = tuple(dict.fromkeys(n for _, numbers in operands for n in numbers))
+        place = {number: index for index, number in enumerate(numbers)}
+        slots = tuple(tuple(place[n] for n in numbers) for _, numbers in operands)
+        inputs = tuple(operand for operand, _ in operands)
+        values.append((rewrite(step.node, inputs, slots), numbers))
+    return values[-1]

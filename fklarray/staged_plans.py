@@ -1,0 +1,83 @@
+"""The kernel of an expression with reductions: its stages, and how they walk the index space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fklarray.fusion import Fused
+from fklarray.recording import Stream
+from fklarray_codegen.layout import contiguous_strides
+from fklarray_codegen.staged import StagedProgram
+from fklarray_codegen.staging import Plan, plan_stages
+from fklarray_codegen.walk import Rows, Walk, walk
+
+__all__ = ["Staged", "staged"]
+
+# Rows that are read more than once across their neighbours have to fit into the cache together:
+# as many as fill a cache line, at 8 bytes.
+_MAX_COLUMN = 16384
+# Steps of all stages together: longer kernels take seconds to compile.
+_MAX_STEPS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A kernel with reductions before it is compiled.
+
+    Attributes
+    ----------
+    program : StagedProgram
+        Its text.
+    laid_out : Walk
+        Its index space.
+    row_shape : tuple of int
+        Shape of the values of rows.
+    """
+
+    program: StagedProgram
+    laid_out: Walk
+    row_shape: tuple[int, ...]
+
+
+def staged(fused: Fused, *, of_rows: bool) -> Staged | None:
+    """Return the kernel of an expression; None if it cannot, or should not, be one kernel.
+
+    Parameters
+    ----------
+    fused : Fused
+        The expression.
+    of_rows : bool
+        Whether its results are values of rows, rather than of elements.
+    """
+    shape, rows = fused.shape, fused.rows
+    leaves = [
+        strides
+        for leaf, strides in zip(fused.leaves, fused.strides, strict=True)
+        if isinstance(leaf, Stream)
+    ]
+    row_leaves = frozenset(
+        number
+        for number, strides in enumerate(fused.strides)
+        if not any(strides[rows.first : rows.stop])
+    )
+    plan = plan_stages(fused.root, row_leaves, keeps=False)
+    if any(is_row != of_rows for is_row, _ in plan.results):
+        return None
+    if sum(len(stage.steps) for stage in plan.stages) > _MAX_STEPS and fused.pending:
+        return None
+    laid_out = walk(shape, rows, [*leaves, *_stored_strides(plan, shape, rows)])
+    if laid_out is None:
+        return None
+    passes = sum(stage.work != "row" for stage in plan.stages)
+    if laid_out.direction == "columns" and passes > 1 and rows.length(shape) > _MAX_COLUMN:
+        return None
+    if not of_rows and laid_out.inner[-1] == "unit":
+        plan = plan_stages(fused.root, row_leaves, keeps=True)
+    program = StagedProgram(plan, laid_out.direction, laid_out.rank, laid_out.inner)
+    return Staged(program, laid_out, rows.kept(shape))
+
+
+def _stored_strides(plan: Plan, shape: tuple[int, ...], rows: Rows) -> list[tuple[int, ...]]:
+    kept = contiguous_strides(rows.kept(shape))
+    of_row = kept[: rows.first] + (0,) * (rows.stop - rows.first) + kept[rows.first :]
+    return [of_row] * len(plan.row_values) + [contiguous_strides(shape)] * len(plan.element_results)
