@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from fklarray import indexing, views
+from fklarray.core import in_front
 from fklarray.device import CPU, Device, as_device
 from fklarray.dtype_rows import NUMPY_DTYPES, DtypeLike, dtype_row
-from fklarray.evaluation import evaluate
+from fklarray.evaluation import connect_core, evaluate
 from fklarray.interchange import DLPACK_CPU, copy_of, export_dlpack, is_private, numpy_view
 from fklarray.methods import Methods
 from fklarray.record import Number, Recorded, compute_together
@@ -243,6 +244,7 @@ class Array(Methods):
         """Return DLPack's device type and number; computes nothing."""
         return DLPACK_CPU
 
+    @in_front("dlpack")
     def __dlpack__(
         self,
         *,
@@ -346,6 +348,7 @@ class Array(Methods):
 
 
 Recorded.array = Array
+connect_core(Array)
 
 
 def _unpickle(array: np.ndarray[Any, Any]) -> Array:

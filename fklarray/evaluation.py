@@ -19,24 +19,26 @@ import numpy as np
 
 from fklarray import background
 from fklarray.config import config
+from fklarray.core import connect, core_counters, prepare_launch
 from fklarray.deferred import resolved
 from fklarray.dtype_rows import NUMPY_DTYPES
 from fklarray.interchange import repeated_row
 from fklarray.kernels import COUNTERS, Unit, build, compile_seconds, has_compiler, kernel_cache
-from fklarray.recording import Leaf, State, Stream, stream_of, stream_state
+from fklarray.recording import Leaf, Scalar, State, Stream, stream_of, stream_state
 from fklarray.reference import Values, evaluate_on_numpy, view_of
 from fklarray_codegen import INCLUDE
-from fklarray_codegen.dtypes import DType
+from fklarray_codegen.dtypes import DTYPES, DType
 from fklarray_codegen.graph import STREAMS, Node, apply, cast
 from fklarray_codegen.layout import Layout, Period, contiguous_strides, layout
 from fklarray_codegen.ops import Op
 from fklarray_codegen.render import Program, compose
-from fklarray_runtime import Kernel, allocate, pool_bytes
+from fklarray_runtime import Buffer, Kernel, allocate, native_functions, pool_bytes
 
 __all__ = [
-    "COUNTERS",
     "compile_seconds",
+    "connect_core",
     "count",
+    "counts",
     "evaluate",
     "evaluate_into",
     "kernel_cache",
@@ -61,6 +63,7 @@ class _Plan:
     row: int
     operations: int
     is_special: bool  # has complex scalars or repeating leaves
+    launch: object = None  # for the core: the same for a contiguous result, if it is not special
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ def evaluate(
     ]
     if elements:
         targets = tuple([stream_of(state) for state in states])
-        plan = _plan(node, leaves, shape, targets[0].strides)
+        plan = _plan(node, leaves, shape, None)
         if plan is not None:
             _launch(plan, leaves, targets, is_flush)
             return states
@@ -181,16 +184,21 @@ def _plan(
     node: Node,
     leaves: tuple[Leaf, ...],
     shape: tuple[int, ...],
-    target: tuple[int, ...],
+    target: tuple[int, ...] | None,
 ) -> _Plan | None:
-    """Find or make the plan of a launch; None where the expression runs without a kernel."""
+    """Find or make the plan of a launch; None where the expression runs without a kernel.
+
+    A `target` of None stands for results in C order.
+    """
     if not config.compiles:
         return None
     plan_key = (node, shape, target, *[leaf.strides for leaf in leaves])
     plan = _plans.get(plan_key)
     if plan is None:
         strides = [leaf.strides for leaf in leaves if isinstance(leaf, Stream)]
-        plan = _new_plan(plan_key, node, strides, shape, target)
+        plan = _new_plan(plan_key, node, strides, shape, target or contiguous_strides(shape))
+        if plan is not None and target is None and node.op != "outputs":
+            plan.launch = _launch_of(plan, node, shape)
     return plan
 
 
@@ -268,6 +276,39 @@ def _make_plan(kernel: Kernel, program: Program, laid_out: Layout) -> _Plan:
     )
 
 
+# Work that is done before another thread could have taken the interpreter over.
+_BRIEF = 1 << 16
+
+
+def _launch_of(plan: _Plan, node: Node, shape: tuple[int, ...]) -> object:
+    """Return what the core needs to launch a plan by itself; None where it cannot."""
+    if plan.is_special:
+        return None
+    elements = math.prod(shape)
+    formats = [leaf.dtype.format if leaf.op == "scalar" else "P" for leaf in node.leaves]
+    return prepare_launch(
+        plan.kernel,
+        *plan.kernel.addresses,
+        plan.kernel.pack(plan.values),  # type: ignore[arg-type]
+        plan.kernel.offsets[1:],
+        "".join((*formats, "P")),
+        STREAMS[node.dtype],
+        contiguous_strides(shape),
+        elements * node.dtype.itemsize,
+        plan.operations,
+        elements * plan.operations <= _BRIEF,
+    )
+
+
+def connect_core(array: type[Any]) -> None:
+    """Let the core work on arrays of this class."""
+    dtype = DTYPES["float64"]
+    connect(
+        array, Node, Stream, Scalar, Buffer, DType, _Plan, STREAMS[dtype].op,
+        config.values, _plans, native_functions(),
+    )  # fmt: skip
+
+
 def include_folders() -> tuple[Path, ...]:
     """Return the include folders of a translation unit, the first one winning."""
     return (config.fkl_include, INCLUDE) if config.fkl_include else (INCLUDE,)
@@ -317,6 +358,17 @@ def count(counter: str) -> None:
     """Add one to a counter."""
     with _lock:
         COUNTERS[counter] += 1
+
+
+def counts() -> dict[str, int]:
+    """Return the counters, what the core has run included."""
+    launched, operations, flushes = core_counters()
+    with _lock:
+        result = dict(COUNTERS)
+    result["kernels_launched"] += launched
+    result["ops_fused"] += operations
+    result["flushes"] += flushes
+    return result
 
 
 def program_of(node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...]) -> Program:

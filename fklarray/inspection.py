@@ -10,7 +10,7 @@ import numpy as np
 from fklarray.array import Array
 from fklarray.device import CPU, Device, as_device
 from fklarray.dtype_rows import NUMPY_DTYPES
-from fklarray.evaluation import COUNTERS, pool_bytes, program_of
+from fklarray.evaluation import counts, pool_bytes, program_of
 from fklarray.recording import combine_outputs, is_stream
 from fklarray.reductions import array_operand
 
@@ -27,7 +27,7 @@ def counters() -> dict[str, int]:
         (a kernel served another shape or layout), ``ops_fused`` (operations in launched kernels),
         ``reference_evaluations`` (on NumPy), ``flushes``, and ``pool_bytes`` (memory held now).
     """
-    return {**COUNTERS, "pool_bytes": pool_bytes()}
+    return {**counts(), "pool_bytes": pool_bytes()}
 
 
 @dataclass(frozen=True)

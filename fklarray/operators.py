@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from fklarray.core import in_front
 from fklarray.record import Recorded, record
 from fklarray.recording import FEW_STREAMS, Scalar, cast_state, merge
 from fklarray_codegen.graph import Node
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Operators", "Shortcuts"]
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
 
 class Shortcuts:
     """Structures of one operation's most frequent uses, found again without any checking.
@@ -25,24 +29,32 @@ class Shortcuts:
     a floating-point array with a Python number, or two arrays of one data type.
     """
 
-    __slots__ = ("_known", "_op")
+    __slots__ = ("_known", "_known_with_number", "_op", "_reflected")
 
     def __init__(self, op: Op) -> None:
         self._op = op
-        self._known: dict[tuple[object, ...], Node] = {}
+        # By structure; by two structures, and where the leaves of the second are among the joined.
+        self._known: dict[object, Node] = {}
+        self._known_with_number: dict[object, Node] = {}
+        self._reflected: dict[object, Node] = {}
+
+    def in_front(self, kind: str, function: _Function) -> _Function:
+        """Put the compiled core's way to look the structures up in front of a function."""
+        number = self._reflected if kind == "reflected" else self._known_with_number
+        return in_front(kind, self._known, number)(function)
 
     def unary(self, x: Any) -> Array:
         """Record the operation on one array."""
         if not isinstance(x, Recorded.array):
             return record(self._op, x)
         state = x._state
-        key = (state[0],)
-        known = self._known.get(key)
+        node = state[0]
+        known = self._known.get(node)
         if known is not None:
             return Recorded.array(x._shape, (known, state[1]))
         result = record(self._op, x)
         if x._state is state:
-            self._learn(key, result)
+            _learn(self._known, node, result)
         return result
 
     def binary(self, x1: Array, x2: Any) -> Array:
@@ -65,7 +77,7 @@ class Shortcuts:
             return Recorded.array(shape, (known, leaves))
         result = record(self._op, x1, x2)
         if state[0].dtype is other[0].dtype and x1._state is state and x2._state is other:
-            self._learn(key, result)
+            _learn(self._known, key, result)
         return result
 
     def reflected(self, x2: Array, x1: Any) -> Array:
@@ -75,10 +87,10 @@ class Shortcuts:
     def _with_number(self, array: Array, number: Any, reflected: bool) -> Array:
         state = array._state
         node, leaves = state
-        key = (node, reflected, "number")
+        structures = self._reflected if reflected else self._known_with_number
         # Not a range in which rounding to the array's type could overflow, and no NaN.
         if (type(number) is float or type(number) is int) and -_SAFE < number < _SAFE:
-            known = self._known.get(key)
+            known = structures.get(node)
             if known is not None:
                 scalar = (Scalar(float(number)),)
                 leaves = scalar + leaves if reflected else leaves + scalar
@@ -87,20 +99,21 @@ class Shortcuts:
         # A power's structure depends on the exponent, and integers on their range.
         usual = node.dtype.kind == "real" and self._op.name != "pow"
         if usual and type(number) in (float, int) and array._state is state:
-            self._learn(key, result)
+            _learn(structures, node, result)
         return result
 
-    def _learn(self, key: tuple[object, ...], result: Array) -> None:
-        """Remember a structure, unless how much memory its operands hold must be looked at.
 
-        The caller has seen that recording left the operands as they were: they had not grown so
-        large that they were computed first.
-        """
-        node = result._state[0]
-        if node.streams <= FEW_STREAMS:
-            if len(self._known) > _MAX_SHORTCUTS:
-                self._known.clear()
-            self._known[key] = node
+def _learn(structures: dict[object, Node], key: object, result: Array) -> None:
+    """Remember a structure, unless how much memory its operands hold must be looked at.
+
+    The caller has seen that recording left the operands as they were: they had not grown so
+    large that they were computed first.
+    """
+    node = result._state[0]
+    if node.streams <= FEW_STREAMS:
+        if len(structures) > _MAX_SHORTCUTS:
+            structures.clear()
+        structures[key] = node
 
 
 _MAX_SHORTCUTS = 1 << 12
@@ -109,7 +122,8 @@ _SAFE = 1e38
 
 def _operator(name: str) -> Any:
     op = OPS[name]
-    binary = Shortcuts(op).binary
+    shortcuts = Shortcuts(op)
+    binary = shortcuts.binary
 
     def forward(self: Array, other: Any, /) -> Any:
         if isinstance(other, _OPERANDS):
@@ -119,18 +133,19 @@ def _operator(name: str) -> Any:
         return NotImplemented
 
     forward.__doc__ = op.doc
-    return forward
+    return shortcuts.in_front("binary", forward)
 
 
 def _reflected(name: str) -> Any:
     op = OPS[name]
-    record_reflected = Shortcuts(op).reflected
+    shortcuts = Shortcuts(op)
+    record_reflected = shortcuts.reflected
 
     def reflected(self: Array, other: Any, /) -> Any:
         return record_reflected(self, other) if isinstance(other, _OPERANDS) else NotImplemented
 
     reflected.__doc__ = op.doc
-    return reflected
+    return shortcuts.in_front("reflected", reflected)
 
 
 def _inplace(name: str) -> Any:
@@ -178,13 +193,14 @@ def _inplace_matmul(self: Array, other: Any, /) -> Any:
 
 def _unary(name: str) -> Any:
     op = OPS[name]
-    record_unary = Shortcuts(op).unary
+    shortcuts = Shortcuts(op)
+    record_unary = shortcuts.unary
 
     def unary(self: Array, /) -> Array:
         return record_unary(self)
 
     unary.__doc__ = op.doc
-    return unary
+    return shortcuts.in_front("unary", unary)
 
 
 def _operators(name: str) -> tuple[Any, Any, Any]:

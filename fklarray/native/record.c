@@ -1,0 +1,161 @@
+/* Recording: the structures that `Shortcuts` in operators.py remembers, looked up. */
+#include "core.h"
+
+/* As in operators.py: rounding to the array's type cannot overflow. */
+#define SAFE 1e38
+
+/* A new array; takes over the references to structure and leaves, NULL after an error. */
+static PyObject* new_array(PyObject* shape, PyObject* structure, PyObject* leaves) {
+    PyObject* state = structure != NULL && leaves != NULL ? PyTuple_New(2) : NULL;
+    PyObject* array = state != NULL ? new_object(core.array) : NULL;
+    if (array == NULL) {
+        Py_XDECREF(state);
+        Py_XDECREF(structure);
+        Py_XDECREF(leaves);
+        return NULL;
+    }
+    PyTuple_SET_ITEM(state, 0, structure);
+    PyTuple_SET_ITEM(state, 1, leaves);
+    set_slot(array, core.array_shape, Py_NewRef(shape));
+    set_slot(array, core.array_state, state);
+    return array;
+}
+
+/* A remembered structure, or NULL. */
+static PyObject* look_up(PyObject* known, PyObject* key) {
+    return Py_XNewRef(PyDict_GetItemWithError(known, key));
+}
+
+PyObject* quick_unary(Front* front, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+    Operand x;
+    if (count != 1 || names != NULL || !take_array(arguments[0], &x)) return NULL;
+    PyObject* structure = look_up(front->known, x.node);
+    PyObject* result =
+        structure != NULL ? new_array(x.shape, structure, Py_NewRef(x.leaves)) : NULL;
+    Py_DECREF(x.state);
+    return result;
+}
+
+/* A new scalar leaf; NULL for anything but a float or an int of a usual size. */
+static PyObject* scalar_of(PyObject* number) {
+    double value;
+    if (PyFloat_CheckExact(number)) {
+        value = PyFloat_AS_DOUBLE(number);
+    } else if (PyLong_CheckExact(number)) {
+        value = PyLong_AsDouble(number);
+        if (value == -1.0 && PyErr_Occurred()) return NULL;
+    } else {
+        return NULL;
+    }
+    if (!(-SAFE < value && value < SAFE)) return NULL;
+    PyObject* scalar = new_object(core.scalar);
+    if (scalar == NULL) return NULL;
+    PyObject* held = PyFloat_CheckExact(number) ? Py_NewRef(number) : PyFloat_FromDouble(value);
+    set_slot(scalar, core.scalar_value, held);
+    if (held == NULL) Py_CLEAR(scalar);
+    return scalar;
+}
+
+/* The leaves and a scalar, in front of them or after. */
+static PyObject* add_scalar(PyObject* leaves, PyObject* number, int in_front) {
+    PyObject* scalar = scalar_of(number);
+    if (scalar == NULL) return NULL;
+    const Py_ssize_t count = PyTuple_GET_SIZE(leaves);
+    PyObject* joined = PyTuple_New(count + 1);
+    if (joined == NULL) {
+        Py_DECREF(scalar);
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < count; ++i)
+        PyTuple_SET_ITEM(joined, i + in_front, Py_NewRef(PyTuple_GET_ITEM(leaves, i)));
+    PyTuple_SET_ITEM(joined, in_front ? 0 : count, scalar);
+    return joined;
+}
+
+/* Shortcuts._with_number. */
+static PyObject* with_number(PyObject* known, PyObject* array, PyObject* number, int reflected) {
+    Operand x;
+    if (!take_array(array, &x)) return NULL;
+    PyObject* structure = look_up(known, x.node);
+    PyObject* result = NULL;
+    if (structure != NULL)
+        result = new_array(x.shape, structure, add_scalar(x.leaves, number, reflected));
+    Py_DECREF(x.state);
+    return result;
+}
+
+static Py_ssize_t find_leaf(PyObject* const* leaves, Py_ssize_t count, PyObject* leaf) {
+    for (Py_ssize_t i = 0; i < count; ++i)
+        if (leaves[i] == leaf) return i;
+    return -1;
+}
+
+/* More leaves than one kernel reads are Python's matter. */
+#define MAX_JOINED 128
+
+/* `merge` in recording.py; *slot is NULL where no leaf is shared. */
+static PyObject* join(PyObject* leaves, PyObject* more, PyObject** slot) {
+    const Py_ssize_t first = PyTuple_GET_SIZE(leaves), second = PyTuple_GET_SIZE(more);
+    PyObject* joined[MAX_JOINED];
+    Py_ssize_t places[MAX_JOINED], count = first;
+    *slot = NULL;
+    if (first + second > MAX_JOINED) return NULL;
+    for (Py_ssize_t i = 0; i < first; ++i) joined[i] = PyTuple_GET_ITEM(leaves, i);
+    for (Py_ssize_t i = 0; i < second; ++i) {
+        PyObject* leaf = PyTuple_GET_ITEM(more, i);
+        places[i] = find_leaf(joined, first, leaf);
+        if (places[i] < 0) {
+            places[i] = count;
+            joined[count++] = leaf;
+        }
+    }
+    if (count < first + second) {
+        *slot = PyTuple_New(second);
+        if (*slot == NULL) return NULL;
+        for (Py_ssize_t i = 0; i < second; ++i)
+            PyTuple_SET_ITEM(*slot, i, PyLong_FromSsize_t(places[i])); /* small: never fails */
+    }
+    PyObject* result = PyTuple_New(count);
+    if (result == NULL) {
+        Py_CLEAR(*slot);
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(result, i, Py_NewRef(joined[i]));
+    return result;
+}
+
+/* Shortcuts.binary for two arrays of one shape. */
+static PyObject* with_array(PyObject* known, const Operand* x1, const Operand* x2) {
+    if (x1->shape != x2->shape && PyObject_RichCompareBool(x1->shape, x2->shape, Py_EQ) <= 0)
+        return NULL;
+    PyObject* slot;
+    PyObject* leaves = join(x1->leaves, x2->leaves, &slot);
+    if (leaves == NULL) return NULL;
+    PyObject* key = slot != NULL ? PyTuple_Pack(3, x1->node, x2->node, slot)
+                                 : PyTuple_Pack(2, x1->node, x2->node);
+    Py_XDECREF(slot);
+    PyObject* structure = key != NULL ? look_up(known, key) : NULL;
+    Py_XDECREF(key);
+    return new_array(x1->shape, structure, leaves);
+}
+
+PyObject* quick_binary(Front* front, PyObject* const* arguments, Py_ssize_t count,
+                       PyObject* names) {
+    if (count != 2 || names != NULL) return NULL;
+    Operand x1, x2;
+    if (!take_array(arguments[1], &x2))
+        return with_number(front->known_with_number, arguments[0], arguments[1], 0);
+    PyObject* result = NULL;
+    if (take_array(arguments[0], &x1)) {
+        result = with_array(front->known, &x1, &x2);
+        Py_DECREF(x1.state);
+    }
+    Py_DECREF(x2.state);
+    return result;
+}
+
+PyObject* quick_reflected(Front* front, PyObject* const* arguments, Py_ssize_t count,
+                          PyObject* names) {
+    if (count != 2 || names != NULL) return NULL;
+    return with_number(front->known_with_number, arguments[0], arguments[1], 1);
+}
