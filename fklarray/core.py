@@ -58,10 +58,10 @@ def in_front(kind: str, *known: dict[Any, Any]) -> Callable[[_Function], _Functi
     return wrap
 
 
-def connect(*connected: object) -> None:
+def connect(**connected: object) -> None:
     """Tell the core the library's classes and dicts; see `fklarray._core.connect`."""
     if _core is not None:
-        _core.connect(*connected)
+        _core.connect(**connected)
 
 
 def prepare_launch(*parts: object) -> object:

@@ -29,7 +29,7 @@ from fklarray.reference import Values, evaluate_on_numpy, view_of
 from fklarray_codegen import INCLUDE
 from fklarray_codegen.dtypes import DTYPES, DType
 from fklarray_codegen.graph import STREAMS, Node, apply, cast
-from fklarray_codegen.layout import Layout, Period, contiguous_strides, layout
+from fklarray_codegen.layout import Layout, Period, broadcast_shapes, contiguous_strides, layout
 from fklarray_codegen.ops import Op
 from fklarray_codegen.render import Program, compose
 from fklarray_runtime import Buffer, Kernel, allocate, native_functions, pool_bytes
@@ -302,11 +302,20 @@ def _launch_of(plan: _Plan, node: Node, shape: tuple[int, ...]) -> object:
 
 def connect_core(array: type[Any]) -> None:
     """Let the core work on arrays of this class."""
-    dtype = DTYPES["float64"]
     connect(
-        array, Node, Stream, Scalar, Buffer, DType, _Plan, STREAMS[dtype].op,
-        config.values, _plans, native_functions(),
-    )  # fmt: skip
+        array=array,
+        node=Node,
+        dtype=DType,
+        stream=Stream,
+        scalar=Scalar,
+        buffer=Buffer,
+        plan=_Plan,
+        stream_op=STREAMS[DTYPES["bool"]].op,
+        settings=config.values,
+        plans=_plans,
+        broadcast=broadcast_shapes,
+        runtime=native_functions(),
+    )
 
 
 def include_folders() -> tuple[Path, ...]:

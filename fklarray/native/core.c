@@ -13,7 +13,9 @@ static PyObject* call_front(PyObject* self, PyObject* const* arguments, size_t f
     if (core.array != NULL) {
         PyObject* result = quick(front, arguments, PyVectorcall_NARGS(flags), names);
         if (result != NULL) return result;
-        PyErr_Clear(); /* errors are Python's to raise */
+        /* Errors are Python's to raise, but nobody would press Ctrl-C twice. */
+        if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
+        PyErr_Clear();
     }
     return PyObject_Vectorcall(front->function, arguments, flags, names);
 }
@@ -153,14 +155,13 @@ static int find_slots(PyTypeObject* array, PyTypeObject* node, PyTypeObject* dty
         {array, "_shape", &core.array_shape},
         {array, "_state", &core.array_state},
         {node, "op", &core.node_op},
-        {node, "operations", &core.node_operations},
         {node, "dtype", &core.node_dtype},
+        {dtype, "dlpack_code", &core.dtype_code},
+        {dtype, "bits", &core.dtype_bits},
         {core.stream, "buffer", &core.stream_buffer},
         {core.stream, "strides", &core.stream_strides},
         {core.stream, "value", &core.stream_value},
         {core.scalar, "value", &core.scalar_value},
-        {dtype, "dlpack_code", &core.dtype_code},
-        {dtype, "bits", &core.dtype_bits},
         {core.plan, "launch", &core.plan_launch},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; ++i) {
@@ -170,20 +171,30 @@ static int find_slots(PyTypeObject* array, PyTypeObject* node, PyTypeObject* dty
     return 1;
 }
 
-PyDoc_STRVAR(
-    connect_doc,
-    "connect(array, node, stream, scalar, buffer, dtype, plan, stream_op, settings, plans, "
-    "runtime)\n--\n\nGive the core the library's classes and dicts; it works from then on.");
+PyDoc_STRVAR(connect_doc,
+             "connect(*, array, node, dtype, stream, scalar, buffer, plan, stream_op, settings, "
+             "plans, broadcast, runtime)\n--\n\n"
+             "Give the core the library's classes and what it looks up; it works from then on.");
 
-static PyObject* connect(PyObject* module, PyObject* arguments) {
-    PyObject *array, *node, *dtype, *plan, *stream, *scalar, *buffer, *stream_op, *settings, *plans;
+static PyObject* connect(PyObject* module, PyObject* arguments, PyObject* keywords) {
+    static char* names[] = {"array",     "node",    "dtype",     "stream",   "scalar",
+                            "buffer",    "plan",    "stream_op", "settings", "plans",
+                            "broadcast", "runtime", NULL};
+    PyTypeObject *const type = &PyType_Type, *array, *node, *dtype, *stream, *scalar, *buffer,
+                        *plan;
+    PyObject *stream_op, *settings, *plans, *broadcast;
     unsigned long long runtime;
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "O!O!O!O!O!O!O!UO!O!K", &PyType_Type, &array, &PyType_Type,
-                          &node, &PyType_Type, &stream, &PyType_Type, &scalar, &PyType_Type,
-                          &buffer, &PyType_Type, &dtype, &PyType_Type, &plan, &stream_op,
-                          &PyDict_Type, &settings, &PyDict_Type, &plans, &runtime))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "$O!O!O!O!O!O!O!UO!O!OK", names, type,
+                                     &array, type, &node, type, &dtype, type, &stream, type,
+                                     &scalar, type, &buffer, type, &plan, &stream_op, &PyDict_Type,
+                                     &settings, &PyDict_Type, &plans, &broadcast, &runtime))
         return NULL;
+    core.runtime = (const fkl_functions*)(uintptr_t)runtime;
+    if (core.runtime->abi != 1) {
+        PyErr_SetString(PyExc_ImportError, "fklarray._core and fklarray_runtime do not fit");
+        return NULL;
+    }
     core.stream = (PyTypeObject*)Py_NewRef(stream);
     core.scalar = (PyTypeObject*)Py_NewRef(scalar);
     core.buffer = (PyTypeObject*)Py_NewRef(buffer);
@@ -191,12 +202,8 @@ static PyObject* connect(PyObject* module, PyObject* arguments) {
     core.stream_op = Py_NewRef(stream_op);
     core.settings = Py_NewRef(settings);
     core.plans = Py_NewRef(plans);
-    core.runtime = (const fkl_functions*)(uintptr_t)runtime;
-    if (core.runtime->abi != 1) {
-        PyErr_SetString(PyExc_ImportError, "fklarray._core and fklarray_runtime do not fit");
-        return NULL;
-    }
-    if (!find_slots((PyTypeObject*)array, (PyTypeObject*)node, (PyTypeObject*)dtype)) return NULL;
+    core.broadcast = Py_NewRef(broadcast);
+    if (!find_slots(array, node, dtype)) return NULL;
     core.array = (PyTypeObject*)Py_NewRef(array);
     Py_RETURN_NONE;
 }
@@ -204,7 +211,7 @@ static PyObject* connect(PyObject* module, PyObject* arguments) {
 /* ---- the module ---- */
 
 static PyMethodDef functions[] = {
-    {"connect", connect, METH_VARARGS, connect_doc},
+    {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS, connect_doc},
     {"counters", read_counters, METH_NOARGS, "Kernels, operations and flushes of the core."},
     {NULL, NULL, 0, NULL},
 };

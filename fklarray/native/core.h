@@ -18,7 +18,7 @@ typedef struct {
     PyTypeObject* array; /* connected last: NULL until the core may be used */
     PyTypeObject *stream, *scalar, *buffer, *plan;
     Py_ssize_t array_shape, array_state;
-    Py_ssize_t node_op, node_operations, node_dtype;
+    Py_ssize_t node_op, node_dtype;
     Py_ssize_t stream_buffer, stream_strides, stream_value;
     Py_ssize_t scalar_value;
     Py_ssize_t dtype_code, dtype_bits;
@@ -26,6 +26,7 @@ typedef struct {
     PyObject* stream_op; /* `op` of the nodes of arrays in memory */
     PyObject* settings;  /* dict of the settings that were read */
     PyObject* plans;     /* dict of evaluation.py */
+    PyObject* broadcast; /* the shape that two shapes broadcast to */
     const fkl_functions* runtime;
 } Core;
 

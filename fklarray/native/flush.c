@@ -5,72 +5,76 @@
 
 /* ---- Launch ---- */
 
-#define MAX_BLOCK 2048
-#define MAX_PLACES 80
+#define MAX_BLOCK 4096
+
+/* Where a number goes in the block of parameters, and how: a character of struct. */
+typedef struct {
+    Py_ssize_t offset;
+    char format;
+} Place;
 
 typedef struct {
     PyObject_HEAD PyObject* kernel; /* keeps the library loaded */
     PyObject* node;                 /* of the result: an array in memory */
     PyObject* strides;              /* of the result */
+    PyObject* block;                /* the parameters, as bytes, before they are filled in */
     const fkl_kernel* entry;
     void* executor;
     size_t nbytes; /* of the result */
     long long operations;
-    int brief; /* keeps the GIL */
-    Py_ssize_t count;
-    Py_ssize_t offsets[MAX_PLACES]; /* where each leaf's value, then the result's address goes */
-    char formats[MAX_PLACES];       /* of struct: one character */
-    size_t block_bytes;
-    char block[MAX_BLOCK];
+    int brief;        /* keeps the GIL */
+    Py_ssize_t count; /* places of the leaves' values, then of the result's address */
+    Place* places;
 } Launch;
 
 static int fill_places(Launch* launch, PyObject* offsets, const char* formats) {
-    launch->count = PyTuple_GET_SIZE(offsets);
-    if (launch->count > MAX_PLACES || (size_t)launch->count != strlen(formats)) {
-        PyErr_SetString(PyExc_ValueError, "a launch has at most 80 offsets, each with a format");
+    const Py_ssize_t block_bytes = PyBytes_GET_SIZE(launch->block);
+    const Py_ssize_t count = PyTuple_GET_SIZE(offsets);
+    if (block_bytes > MAX_BLOCK || count == 0 || (size_t)count != strlen(formats)) {
+        PyErr_Format(PyExc_ValueError, "a launch has a format for each offset, in %d bytes",
+                     MAX_BLOCK);
         return 0;
     }
-    for (Py_ssize_t i = 0; i < launch->count; ++i) {
-        launch->offsets[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(offsets, i));
-        launch->formats[i] = formats[i];
-        if (launch->offsets[i] == -1 && PyErr_Occurred()) return 0;
-        if (launch->offsets[i] < 0 || launch->offsets[i] + 8 > MAX_BLOCK) {
+    launch->places = PyMem_Calloc((size_t)count, sizeof *launch->places);
+    if (launch->places == NULL) {
+        PyErr_NoMemory();
+        return 0;
+    }
+    launch->count = count;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        const Py_ssize_t offset = PyLong_AsSsize_t(PyTuple_GET_ITEM(offsets, i));
+        if (offset == -1 && PyErr_Occurred()) return 0;
+        if (offset < 0 || offset >= block_bytes) {
             PyErr_SetString(PyExc_ValueError, "an offset lies outside the block");
             return 0;
         }
+        launch->places[i] = (Place){offset, formats[i]};
     }
     return 1;
 }
 
 static PyObject* new_launch(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
-    PyObject *kernel, *node, *strides, *offsets;
+    PyObject *kernel, *node, *strides, *block, *offsets;
     unsigned long long entry, executor, nbytes;
     long long operations;
-    const char *block, *formats;
-    Py_ssize_t block_bytes;
+    const char* formats;
     int brief;
     (void)keywords;
-    if (!PyArg_ParseTuple(arguments, "OKKy#O!sOO!KLp", &kernel, &entry, &executor, &block,
-                          &block_bytes, &PyTuple_Type, &offsets, &formats, &node, &PyTuple_Type,
-                          &strides, &nbytes, &operations, &brief))
+    if (!PyArg_ParseTuple(arguments, "OKKSO!sOO!KLp", &kernel, &entry, &executor, &block,
+                          &PyTuple_Type, &offsets, &formats, &node, &PyTuple_Type, &strides,
+                          &nbytes, &operations, &brief))
         return NULL;
-    if (block_bytes > MAX_BLOCK) {
-        PyErr_Format(PyExc_ValueError, "a block of %zd bytes is larger than %d", block_bytes,
-                     MAX_BLOCK);
-        return NULL;
-    }
     Launch* launch = (Launch*)type->tp_alloc(type, 0);
     if (launch == NULL) return NULL;
     launch->kernel = Py_NewRef(kernel);
     launch->node = Py_NewRef(node);
     launch->strides = Py_NewRef(strides);
+    launch->block = Py_NewRef(block);
     launch->entry = (const fkl_kernel*)(uintptr_t)entry;
     launch->executor = (void*)(uintptr_t)executor;
     launch->nbytes = (size_t)nbytes;
     launch->operations = operations;
     launch->brief = brief;
-    launch->block_bytes = (size_t)block_bytes;
-    memcpy(launch->block, block, (size_t)block_bytes);
     if (!fill_places(launch, offsets, formats)) Py_CLEAR(launch);
     return (PyObject*)launch;
 }
@@ -80,6 +84,8 @@ static void destroy_launch(PyObject* self) {
     Py_XDECREF(launch->kernel);
     Py_XDECREF(launch->node);
     Py_XDECREF(launch->strides);
+    Py_XDECREF(launch->block);
+    PyMem_Free(launch->places);
     Py_TYPE(self)->tp_free(self);
 }
 
@@ -134,13 +140,14 @@ static int pack(char* to, char format, PyObject* value) {
 }
 
 static int fill_in(const Launch* launch, PyObject* leaves, char* block) {
-    memcpy(block, launch->block, launch->block_bytes);
+    memcpy(block, PyBytes_AS_STRING(launch->block), (size_t)PyBytes_GET_SIZE(launch->block));
     for (Py_ssize_t i = 0; i + 1 < launch->count; ++i) {
         PyObject* leaf = PyTuple_GET_ITEM(leaves, i);
         const Py_ssize_t offset =
             Py_TYPE(leaf) == core.stream ? core.stream_value : core.scalar_value;
         PyObject* value = get_slot(leaf, offset);
-        if (value == NULL || !pack(block + launch->offsets[i], launch->formats[i], value)) return 0;
+        const Place place = launch->places[i];
+        if (value == NULL || !pack(block + place.offset, place.format, value)) return 0;
     }
     return 1;
 }
@@ -255,13 +262,13 @@ static PyObject* new_result(const Launch* launch, uintptr_t* address) {
 }
 
 static PyObject* run(const Launch* launch, PyObject* leaves) {
-    _Alignas(16) char block[MAX_BLOCK];
+    _Alignas(16) char block[MAX_BLOCK + 16]; /* a place takes at most 8 bytes */
     uintptr_t address;
     int code;
     if (!fill_in(launch, leaves, block)) return NULL;
     PyObject* result = new_result(launch, &address);
     if (result == NULL) return NULL;
-    memcpy(block + launch->offsets[launch->count - 1], &address, sizeof address);
+    memcpy(block + launch->places[launch->count - 1].offset, &address, sizeof address);
     if (launch->brief) {
         code = core.runtime->launch(launch->entry, block, launch->executor);
     } else {

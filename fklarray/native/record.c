@@ -124,10 +124,15 @@ static PyObject* join(PyObject* leaves, PyObject* more, PyObject** slot) {
     return result;
 }
 
-/* Shortcuts.binary for two arrays of one shape. */
+/* The shape that two shapes broadcast to, a new reference. */
+static PyObject* common_shape(PyObject* first, PyObject* second) {
+    if (first == second || PyObject_RichCompareBool(first, second, Py_EQ) == 1)
+        return Py_NewRef(first);
+    return PyObject_CallFunctionObjArgs(core.broadcast, first, second, NULL);
+}
+
+/* Shortcuts.binary for two arrays. */
 static PyObject* with_array(PyObject* known, const Operand* x1, const Operand* x2) {
-    if (x1->shape != x2->shape && PyObject_RichCompareBool(x1->shape, x2->shape, Py_EQ) <= 0)
-        return NULL;
     PyObject* slot;
     PyObject* leaves = join(x1->leaves, x2->leaves, &slot);
     if (leaves == NULL) return NULL;
@@ -136,7 +141,11 @@ static PyObject* with_array(PyObject* known, const Operand* x1, const Operand* x
     Py_XDECREF(slot);
     PyObject* structure = key != NULL ? look_up(known, key) : NULL;
     Py_XDECREF(key);
-    return new_array(x1->shape, structure, leaves);
+    PyObject* shape = structure != NULL ? common_shape(x1->shape, x2->shape) : NULL;
+    if (shape == NULL) Py_CLEAR(structure);
+    PyObject* result = new_array(shape, structure, leaves);
+    Py_XDECREF(shape);
+    return result;
 }
 
 PyObject* quick_binary(Front* front, PyObject* const* arguments, Py_ssize_t count,
