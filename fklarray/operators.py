@@ -148,29 +148,28 @@ def _reflected(name: str) -> Any:
     return shortcuts.in_front("reflected", reflected)
 
 
-def _inplace(name: str) -> Any:
-    op = OPS[name]
-
+def _inplace(name: str, forward: Any) -> Any:
     def inplace(self: Array, other: Any, /) -> Any:
-        if not _is_operand(other):
-            return NotImplemented
-        return _stored(name, self, record(op, self, other))
+        return _stored(name, self, forward(self, other)) if _is_operand(other) else NotImplemented
 
-    inplace.__doc__ = op.doc
+    inplace.__doc__ = forward.__doc__
     return inplace
 
 
 def _stored(name: str, array: Array, result: Array) -> Array:
     """Give an array the values of an in-place operation's result."""
-    if result.dtype != array.dtype and not np.can_cast(result.dtype, array.dtype, "same_kind"):
+    dtype = array._state[0].dtype
+    if result._state[0].dtype is not dtype and not np.can_cast(
+        result.dtype, array.dtype, "same_kind"
+    ):
         raise TypeError(
             f"in-place {name} cannot store dtype {result.dtype} in an array of {array.dtype}"
         )
-    if result.shape != array.shape:
+    if result._shape != array._shape:
         raise ValueError(
             f"in-place {name} cannot store shape {result.shape} in an array of {array.shape}"
         )
-    array._state = cast_state(result._state, array._state[0].dtype)
+    array._state = cast_state(result._state, dtype)
     return array
 
 
@@ -204,7 +203,8 @@ def _unary(name: str) -> Any:
 
 
 def _operators(name: str) -> tuple[Any, Any, Any]:
-    return _operator(name), _reflected(name), _inplace(name)
+    forward = _operator(name)
+    return forward, _reflected(name), _inplace(name, forward)
 
 
 class Operators(Recorded):

@@ -313,8 +313,11 @@ static int wanted_form(PyObject* const* values, PyObject* names) {
     int versioned = 0;
     const Py_ssize_t count = names != NULL ? PyTuple_GET_SIZE(names) : 0;
     for (Py_ssize_t i = 0; i < count; ++i) {
+        PyObject* name = PyTuple_GET_ITEM(names, i);
         if (values[i] == Py_None) continue;
-        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "max_version") != 0 ||
+        /* Where nobody else sees the memory, no copy is made anyway. */
+        if (values[i] == Py_False && PyUnicode_CompareWithASCIIString(name, "copy") == 0) continue;
+        if (PyUnicode_CompareWithASCIIString(name, "max_version") != 0 ||
             !PyTuple_CheckExact(values[i]) || PyTuple_GET_SIZE(values[i]) != 2 ||
             !PyLong_CheckExact(PyTuple_GET_ITEM(values[i], 0)))
             return -1;
