@@ -2,19 +2,17 @@
 
 from setuptools import Extension, setup
 
+_NATIVE = "runtime/fklarray_runtime/native"
+
 setup(
     cffi_modules=["runtime/fklarray_runtime/native_build.py:ffibuilder"],
     ext_modules=[
         Extension(
-            "fklarray._core",
-            [f"fklarray/native/{name}.c" for name in ("core", "record", "flush")],
-            include_dirs=["runtime/fklarray_runtime/native"],
+            "fklarray_runtime._core",
+            [f"{_NATIVE}/core/{name}.c" for name in ("core", "record", "flush")],
+            include_dirs=[_NATIVE],
             depends=[
-                "fklarray/native/core.h",
-                *(
-                    f"runtime/fklarray_runtime/native/{n}.h"
-                    for n in ("interface", "native", "owner")
-                ),
+                f"{_NATIVE}/{name}.h" for name in ("core/core", "interface", "native", "owner")
             ],
             extra_compile_args=["-std=c11", "-O2", "-Wall", "-Wextra", "-fvisibility=hidden"],
             optional=True,  # without it, Python does the same

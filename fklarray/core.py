@@ -1,9 +1,9 @@
 """The compiled core in front of the functions that are called most.
 
-What `fklarray._core` (``native/``) puts in front of a function does the usual case of it and calls
-the function for all others. Without it the functions do everything themselves, with the same
-results; the environment variable ``FKLARRAY_CORE`` says so (``python``), or insists on the core
-(``compiled``). By default it is used where it was built.
+What `fklarray_runtime._core` (``native/core/`` there) puts in front of a function does the usual
+case of it and calls the function for all others. Without it the functions do everything
+themselves, with the same results; the environment variable ``FKLARRAY_CORE`` says so (``python``),
+or insists on the core (``compiled``). By default it is used where it was built.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _load() -> Any:
     if wanted == "python":
         return None
     try:
-        from fklarray import _core
+        from fklarray_runtime import _core
     except ImportError:
         if wanted:
             raise
@@ -59,7 +59,7 @@ def in_front(kind: str, *known: dict[Any, Any]) -> Callable[[_Function], _Functi
 
 
 def connect(**connected: object) -> None:
-    """Tell the core the library's classes and dicts; see `fklarray._core.connect`."""
+    """Tell the core the library's classes and dicts; see `fklarray_runtime._core.connect`."""
     if _core is not None:
         _core.connect(**connected)
 

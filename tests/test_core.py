@@ -292,12 +292,24 @@ def test_fronts_look_like_their_functions() -> None:
 # ------------------------------------------------------------------------- with and without it
 
 
+SUITES = (
+    "tests/test_host_cost.py",
+    "tests/test_laziness.py",
+    "tests/test_promotion.py",
+    "tests/test_random_graphs.py",
+    "tests/test_dlpack.py",
+)
+
+
+def _path() -> str:
+    """Where the packages of this very run are."""
+    return os.pathsep.join(filter(None, (*sys.path, os.environ.get("PYTHONPATH"))))
+
+
 def _run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    # Where the packages of this very run are.
-    path = os.pathsep.join(filter(None, (*sys.path, os.environ.get("PYTHONPATH"))))
     return subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": path, **environment},
+        env={**os.environ, "PYTHONPATH": _path(), **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -317,12 +329,26 @@ print(core.compiled(), np.from_dlpack(x * 2.0 + 1.0).tolist(), type(xp.Array.__a
 
 
 def test_python_does_it_alone() -> None:
-    without = "import sys; sys.modules['fklarray._core'] = None\n"
+    without = "import sys; sys.modules['fklarray_runtime._core'] = None\n"
     for run in (_run(USE, FKLARRAY_CORE="python"), _run(without + USE, FKLARRAY_CORE="")):
         assert run.returncode == 0, run.stderr
         assert run.stdout.split(" ", 1) == ["False", "[3.0, 3.0, 3.0] function\n"]
     missing = _run(without + USE, FKLARRAY_CORE="compiled")
     assert "ImportError" in missing.stderr or "ModuleNotFoundError" in missing.stderr
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_suites_pass_without_the_core(suite: str) -> None:
+    command = [sys.executable, "-m", "pytest", suite, "-n", "0", "-q", "-p", "no:cacheprovider"]
+    run = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": _path(), "FKLARRAY_CORE": "python"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-2000:]
 
 
 def test_a_misspelt_core_is_an_error() -> None:

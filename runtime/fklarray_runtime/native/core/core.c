@@ -1,4 +1,5 @@
-/* The module `fklarray._core`: the callables in front of Python's functions, and what they know. */
+/* The module `fklarray_runtime._core`: the callables in front of Python's functions, and what they
+ * know. */
 #include "core.h"
 
 #include <structmember.h>
@@ -115,7 +116,7 @@ static PyMemberDef front_members[] = {
 };
 
 static PyTypeObject Front_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "fklarray._core.Front",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "fklarray_runtime._core.Front",
     .tp_basicsize = sizeof(Front),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
                 Py_TPFLAGS_METHOD_DESCRIPTOR,
@@ -192,7 +193,7 @@ static PyObject* connect(PyObject* module, PyObject* arguments, PyObject* keywor
         return NULL;
     core.runtime = (const fkl_functions*)(uintptr_t)runtime;
     if (core.runtime->abi != 1) {
-        PyErr_SetString(PyExc_ImportError, "fklarray._core and fklarray_runtime do not fit");
+        PyErr_SetString(PyExc_ImportError, "fklarray_runtime._core is of another version");
         return NULL;
     }
     core.stream = (PyTypeObject*)Py_NewRef(stream);
@@ -218,7 +219,7 @@ static PyMethodDef functions[] = {
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
-    .m_name = "fklarray._core",
+    .m_name = "fklarray_runtime._core",
     .m_doc = "What the most frequent calls do, found without Python.",
     .m_size = -1,
     .m_methods = functions,

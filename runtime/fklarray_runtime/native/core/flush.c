@@ -90,7 +90,7 @@ static void destroy_launch(PyObject* self) {
 }
 
 PyTypeObject Launch_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "fklarray._core.Launch",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "fklarray_runtime._core.Launch",
     .tp_basicsize = sizeof(Launch),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_new = new_launch,

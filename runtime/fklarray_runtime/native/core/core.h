@@ -1,4 +1,4 @@
-/* The compiled core: what the most frequent calls do, found without Python.
+/* The compiled core of fklarray: what the most frequent calls do, found without Python.
  *
  * Each of these functions stands in front of a function of Python (`Front`), which it gives the
  * call to whenever something is not as usual. So it knows nothing that Python does not: results,
