@@ -40,15 +40,16 @@ def compiled() -> bool:
     return _core is not None
 
 
-def in_front(kind: str, *known: dict[Any, Any]) -> Callable[[_Function], _Function]:
+def in_front(kind: str, *known: object) -> Callable[[_Function], _Function]:
     """Put the core's way in front of a function.
 
     Parameters
     ----------
     kind : {"unary", "binary", "reflected", "materialize", "dlpack"}
         Which one.
-    *known : dict
-        What recording looks up: structures on arrays, then on an array and a number.
+    *known : dict, tuple of dict
+        What recording looks up: structures on arrays, then those on an array and a number
+        (`fklarray.operators`).
     """
 
     def wrap(function: _Function) -> _Function:

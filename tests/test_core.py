@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import pytest
 import fklarray as xp
 from accuracy import assert_same_bits
 from fklarray import core
+from fklarray.record import record
 from fklarray.recording import Scalar, State
 from fklarray_codegen.ops import OPS
 
@@ -32,12 +34,19 @@ NUMBERS: tuple[Any, ...] = (
     1 << 40, -1 << 70, 10**400, 1j, np.float32(0.5), np.float64(2.0), np.int64(3), np.bool_(True),
     "a word", None, [1, 2], np.ones(3, np.float32),
 )  # fmt: skip
-UNARY = ("__neg__", "__abs__", "__pos__", "__invert__")
-BINARY = (
-    "__add__", "__sub__", "__mul__", "__truediv__", "__floordiv__", "__mod__", "__pow__", "__and__",
-    "__lshift__", "__lt__", "__eq__", "__ge__",
-)  # fmt: skip
-REFLECTED = ("__radd__", "__rsub__", "__rmul__", "__rtruediv__", "__rpow__", "__rand__")
+UNARY = {
+    "__neg__": "negative", "__abs__": "abs", "__pos__": "positive", "__invert__": "bitwise_invert",
+}  # fmt: skip
+BINARY = {
+    "__add__": "add", "__sub__": "subtract", "__mul__": "multiply", "__truediv__": "divide",
+    "__floordiv__": "floor_divide", "__mod__": "remainder", "__pow__": "pow",
+    "__and__": "bitwise_and", "__lshift__": "bitwise_left_shift", "__lt__": "less",
+    "__eq__": "equal", "__ge__": "greater_equal",
+}  # fmt: skip
+REFLECTED = {
+    "__radd__": "add", "__rsub__": "subtract", "__rmul__": "multiply", "__rtruediv__": "divide",
+    "__rpow__": "pow", "__rand__": "bitwise_and",
+}  # fmt: skip
 
 
 def _python(function: Any) -> Callable[..., Any]:
@@ -74,7 +83,8 @@ def test_both_record_the_same_for_random_programs(seed: int, device: str) -> Non
     recorded = 0
     for _ in range(1500):
         names = draw.choice((UNARY, BINARY, BINARY, REFLECTED))
-        front = getattr(xp.Array, draw.choice(names))
+        name = draw.choice(list(names))
+        front = getattr(xp.Array, name)
         array = draw.choice(arrays)
         same_dtype = [other for other in arrays if other.dtype == array.dtype]
         other = draw.choice((draw.choice(NUMBERS), draw.choice(arrays), draw.choice(same_dtype)))
@@ -84,6 +94,9 @@ def test_both_record_the_same_for_random_programs(seed: int, device: str) -> Non
         if first[0] is not xp.Array:
             continue
         recorded += 1
+        # What is remembered is what checking everything would record.
+        in_order = operands[::-1] if names is REFLECTED else operands
+        assert first == _outcome(partial(record, OPS[names[name]]), *in_order)
         result = front(*operands)
         # So that no operand is computed because it has grown too large.
         if result._state[0].operations < 20 and len(result._state[1]) < 20:
@@ -173,6 +186,25 @@ def test_no_kernel_runs_while_compiling_is_off(device: str) -> None:
     with xp.config.override(compile="off"):
         xp.materialize(x * 2.0 + 1.5)
     assert xp.counters()["kernels_launched"] == before
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_numbers_of_every_type_reach_the_kernel(dtype: str, device: str) -> None:
+    x = xp.asarray(np.ones(5, dtype), device=device)
+    for number in (1, 3, -1, 100, 0.5, -0.0, (1 << 62) + 1, True):
+        results: list[np.ndarray] = []
+        for materialize in (_python(xp.Array._materialize), xp.Array._materialize):
+            try:
+                recorded = x + number
+            except OverflowError:
+                continue
+            materialize(recorded)
+            results.append(np.asarray(recorded))
+        if results:
+            assert_same_bits(results[1], results[0])
+            with np.errstate(over="ignore"):
+                wanted = np.asarray(np.ones(5, dtype) + number, results[1].dtype)
+            assert_same_bits(results[1], wanted)
 
 
 SHARING: dict[str, Callable[[xp.Array], Any]] = {

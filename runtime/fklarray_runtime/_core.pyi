@@ -7,7 +7,7 @@ class Front:
         kind: str,
         function: Callable[..., Any],
         known: dict[Any, Any] = ...,
-        known_with_number: dict[Any, Any] = ...,
+        with_number: tuple[dict[Any, Any], dict[Any, Any], dict[Any, Any]] = ...,
     ) -> None: ...
     @property
     def __wrapped__(self) -> Callable[..., Any]: ...

@@ -50,20 +50,21 @@ static vectorcallfunc find_kind(const char* name) {
 
 static PyObject* new_front(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
     const char* name;
-    PyObject *function, *known = NULL, *known_with_number = NULL;
-    static char* names[] = {"kind", "function", "known", "known_with_number", NULL};
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "sO|O!O!", names, &name, &function,
-                                     &PyDict_Type, &known, &PyDict_Type, &known_with_number))
+    PyObject *function, *known = NULL, *floats = NULL, *integers = NULL, *small = NULL;
+    static char* names[] = {"kind", "function", "known", "with_number", NULL};
+    PyTypeObject* const dict = &PyDict_Type;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "sO|O!(O!O!O!)", names, &name, &function,
+                                     dict, &known, dict, &floats, dict, &integers, dict, &small))
         return NULL;
     const vectorcallfunc call = find_kind(name);
     Front* front = call != NULL ? (Front*)type->tp_alloc(type, 0) : NULL;
     if (front == NULL) return NULL;
     front->call = call;
     front->function = Py_NewRef(function);
-    front->known = known != NULL ? Py_NewRef(known) : PyDict_New();
-    front->known_with_number =
-        known_with_number != NULL ? Py_NewRef(known_with_number) : PyDict_New();
-    if (front->known == NULL || front->known_with_number == NULL) Py_CLEAR(front);
+    front->known = Py_XNewRef(known);
+    front->floats = Py_XNewRef(floats);
+    front->integers = Py_XNewRef(integers);
+    front->small = Py_XNewRef(small);
     return (PyObject*)front;
 }
 
@@ -71,7 +72,9 @@ static int traverse_front(PyObject* self, visitproc visit, void* arg) {
     Front* front = (Front*)self;
     Py_VISIT(front->function);
     Py_VISIT(front->known);
-    Py_VISIT(front->known_with_number);
+    Py_VISIT(front->floats);
+    Py_VISIT(front->integers);
+    Py_VISIT(front->small);
     return 0;
 }
 
@@ -79,7 +82,9 @@ static int clear_front(PyObject* self) {
     Front* front = (Front*)self;
     Py_CLEAR(front->function);
     Py_CLEAR(front->known);
-    Py_CLEAR(front->known_with_number);
+    Py_CLEAR(front->floats);
+    Py_CLEAR(front->integers);
+    Py_CLEAR(front->small);
     return 0;
 }
 
@@ -116,7 +121,8 @@ static PyMemberDef front_members[] = {
 };
 
 static PyTypeObject Front_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "fklarray_runtime._core.Front",
+    .ob_base = {PyObject_HEAD_INIT(NULL) 0},
+    .tp_name = "fklarray_runtime._core.Front",
     .tp_basicsize = sizeof(Front),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
                 Py_TPFLAGS_METHOD_DESCRIPTOR,

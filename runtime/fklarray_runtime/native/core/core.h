@@ -68,8 +68,8 @@ static inline int take_array(PyObject* object, Operand* operand) {
 typedef struct {
     PyObject_HEAD vectorcallfunc call;
     PyObject* function; /* what Python does */
-    PyObject* known;    /* dicts of record.c, or None */
-    PyObject* known_with_number;
+    /* What `Shortcuts` remembers in dicts; NULL for other functions. */
+    PyObject *known, *floats, *integers, *small;
 } Front;
 
 /* ---- record.c and flush.c: what stands in front ---- */

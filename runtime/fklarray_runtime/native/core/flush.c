@@ -90,7 +90,8 @@ static void destroy_launch(PyObject* self) {
 }
 
 PyTypeObject Launch_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "fklarray_runtime._core.Launch",
+    .ob_base = {PyObject_HEAD_INIT(NULL) 0},
+    .tp_name = "fklarray_runtime._core.Launch",
     .tp_basicsize = sizeof(Launch),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_new = new_launch,
@@ -214,7 +215,9 @@ static PyObject* plan_key(PyObject* node, PyObject* shape, PyObject* leaves) {
 
 /* Whether config.compile was read and lets kernels run. */
 static int compiles(void) {
-    PyObject* mode = PyDict_GetItemString(core.settings, "compile");
+    static PyObject* name;
+    if (name == NULL) name = PyUnicode_InternFromString("compile");
+    PyObject* mode = name != NULL ? PyDict_GetItemWithError(core.settings, name) : NULL;
     return mode != NULL && PyUnicode_CompareWithASCIIString(mode, "off") != 0;
 }
 

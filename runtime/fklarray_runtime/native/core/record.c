@@ -3,6 +3,8 @@
 
 /* As in operators.py: rounding to the array's type cannot overflow. */
 #define SAFE 1e38
+/* An int up to here has a place in every integer type. */
+#define EVERYWHERE 127
 
 /* A new array; takes over the references to structure and leaves, NULL after an error. */
 static PyObject* new_array(PyObject* shape, PyObject* structure, PyObject* leaves) {
@@ -36,50 +38,56 @@ PyObject* quick_unary(Front* front, PyObject* const* arguments, Py_ssize_t count
     return result;
 }
 
-/* A new scalar leaf; NULL for anything but a float or an int of a usual size. */
-static PyObject* scalar_of(PyObject* number) {
-    double value;
+/* The structure that is remembered for a number, and the number as a kernel gets it; NULL for
+ * anything but a float or an int of a usual size. */
+static PyObject* structure_of(Front* front, PyObject* node, PyObject* number, PyObject** value) {
+    *value = NULL;
     if (PyFloat_CheckExact(number)) {
-        value = PyFloat_AS_DOUBLE(number);
-    } else if (PyLong_CheckExact(number)) {
-        value = PyLong_AsDouble(number);
-        if (value == -1.0 && PyErr_Occurred()) return NULL;
-    } else {
-        return NULL;
+        const double real = PyFloat_AS_DOUBLE(number);
+        if (!(-SAFE < real && real < SAFE)) return NULL;
+        *value = Py_NewRef(number);
+        return look_up(front->floats, node);
     }
-    if (!(-SAFE < value && value < SAFE)) return NULL;
-    PyObject* scalar = new_object(core.scalar);
-    if (scalar == NULL) return NULL;
-    PyObject* held = PyFloat_CheckExact(number) ? Py_NewRef(number) : PyFloat_FromDouble(value);
-    set_slot(scalar, core.scalar_value, held);
-    if (held == NULL) Py_CLEAR(scalar);
-    return scalar;
+    if (!PyLong_CheckExact(number)) return NULL;
+    const double real = PyLong_AsDouble(number);
+    if (!(-SAFE < real && real < SAFE) || (real == -1.0 && PyErr_Occurred())) return NULL;
+    PyObject* structure = look_up(front->integers, node);
+    if (structure != NULL) {
+        *value = PyFloat_FromDouble(real);
+    } else if (0 <= real && real <= EVERYWHERE) {
+        *value = Py_NewRef(number);
+        structure = look_up(front->small, node);
+    }
+    return structure;
 }
 
-/* The leaves and a scalar, in front of them or after. */
-static PyObject* add_scalar(PyObject* leaves, PyObject* number, int in_front) {
-    PyObject* scalar = scalar_of(number);
-    if (scalar == NULL) return NULL;
+/* The leaves and a scalar, in front of them or after; takes over the scalar's value. */
+static PyObject* add_scalar(PyObject* leaves, PyObject* value, int in_front) {
+    PyObject* scalar = value != NULL ? new_object(core.scalar) : NULL;
     const Py_ssize_t count = PyTuple_GET_SIZE(leaves);
-    PyObject* joined = PyTuple_New(count + 1);
+    PyObject* joined = scalar != NULL ? PyTuple_New(count + 1) : NULL;
     if (joined == NULL) {
-        Py_DECREF(scalar);
+        Py_XDECREF(scalar);
+        Py_XDECREF(value);
         return NULL;
     }
+    set_slot(scalar, core.scalar_value, value);
     for (Py_ssize_t i = 0; i < count; ++i)
         PyTuple_SET_ITEM(joined, i + in_front, Py_NewRef(PyTuple_GET_ITEM(leaves, i)));
     PyTuple_SET_ITEM(joined, in_front ? 0 : count, scalar);
     return joined;
 }
 
-/* Shortcuts._with_number. */
-static PyObject* with_number(PyObject* known, PyObject* array, PyObject* number, int reflected) {
+/* Shortcuts._number. */
+static PyObject* with_number(Front* front, PyObject* array, PyObject* number, int reflected) {
     Operand x;
+    PyObject *value, *result = NULL;
     if (!take_array(array, &x)) return NULL;
-    PyObject* structure = look_up(known, x.node);
-    PyObject* result = NULL;
+    PyObject* structure = structure_of(front, x.node, number, &value);
     if (structure != NULL)
-        result = new_array(x.shape, structure, add_scalar(x.leaves, number, reflected));
+        result = new_array(x.shape, structure, add_scalar(x.leaves, value, reflected));
+    else
+        Py_XDECREF(value);
     Py_DECREF(x.state);
     return result;
 }
@@ -152,8 +160,7 @@ PyObject* quick_binary(Front* front, PyObject* const* arguments, Py_ssize_t coun
                        PyObject* names) {
     if (count != 2 || names != NULL) return NULL;
     Operand x1, x2;
-    if (!take_array(arguments[1], &x2))
-        return with_number(front->known_with_number, arguments[0], arguments[1], 0);
+    if (!take_array(arguments[1], &x2)) return with_number(front, arguments[0], arguments[1], 0);
     PyObject* result = NULL;
     if (take_array(arguments[0], &x1)) {
         result = with_array(front->known, &x1, &x2);
@@ -166,5 +173,5 @@ PyObject* quick_binary(Front* front, PyObject* const* arguments, Py_ssize_t coun
 PyObject* quick_reflected(Front* front, PyObject* const* arguments, Py_ssize_t count,
                           PyObject* names) {
     if (count != 2 || names != NULL) return NULL;
-    return with_number(front->known_with_number, arguments[0], arguments[1], 1);
+    return with_number(front, arguments[0], arguments[1], 1);
 }
