@@ -74,6 +74,11 @@ class Config:
         mode = self._values.get("compile")
         return (mode or self.compile) != "off"
 
+    @property
+    def values(self) -> dict[str, object]:
+        """The settings that were read or set, for the compiled core."""
+        return self._values
+
     def _get(self, name: str) -> object:
         if name not in self._values:
             check, default = _SETTINGS[name]

@@ -14,6 +14,7 @@ from rich.table import Table
 
 import fklarray
 from fklarray.config import config
+from fklarray.core import compiled
 from fklarray.evaluation import kernel_cache
 from fklarray_runtime import CompilerError, candidates, find_compiler, probe, target, threads
 
@@ -33,6 +34,7 @@ def run() -> int:
     table.add_row("NumPy", np.__version__)
     cpu = target()
     table.add_row("CPU", f"{' '.join(cpu.flags) or cpu.architecture}: {' '.join(cpu.features)}")
+    table.add_row("core", "compiled" if compiled() else "Python; FKLARRAY_CORE=compiled says why")
     table.add_row("threads", _threads())
     table.add_row("cache", escape(_describe_cache()))
     table.add_row("config", escape(repr(config)))

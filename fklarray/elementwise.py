@@ -92,7 +92,8 @@ class _Binary(Protocol):
 
 
 def _unary(name: str) -> _Unary:
-    record_unary = Shortcuts(OPS[name]).unary
+    shortcuts = Shortcuts(OPS[name])
+    record_unary = shortcuts.in_front("unary", shortcuts.unary)
 
     def function(x: Array, /) -> Array:
         return record_unary(x)
@@ -104,7 +105,8 @@ def _unary(name: str) -> _Unary:
 def _binary(name: str) -> _Binary:
     op = OPS[name]
     shortcuts = Shortcuts(op)
-    binary, reflected = shortcuts.binary, shortcuts.reflected
+    binary = shortcuts.in_front("binary", shortcuts.binary)
+    reflected = shortcuts.in_front("reflected", shortcuts.reflected)
 
     def function(x1: Operand, x2: Operand, /) -> Array:
         if isinstance(x1, Array):

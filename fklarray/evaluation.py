@@ -1,6 +1,6 @@
 """From recorded expressions to values: the one module that sees both generator and runtime.
 
-A launch is looked up by structure, shape and strides (`_plans`), its kernel by its signature
+A launch is looked up by structure, shape and strides (`plans`), its kernel by its signature
 (`kernels`). Values, extents and addresses are parameters. While a kernel is not there, the
 expression runs operation by operation, with the same bits.
 """
@@ -10,37 +10,45 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from fklarray import background
 from fklarray.config import config
+from fklarray.core import connect, core_counters
 from fklarray.deferred import resolved
 from fklarray.dtype_rows import NUMPY_DTYPES
 from fklarray.fusion import Fused, fuse, reduced_alone
 from fklarray.interchange import repeated_row
-from fklarray.kernels import COUNTERS, Unit, build, compile_seconds, has_compiler, kernel_cache
-from fklarray.recording import Leaf, State, Stream, stream_of, stream_state
+from fklarray.kernels import COUNTERS, compile_seconds, has_compiler, kernel_cache
+from fklarray.plans import (
+    Draft,
+    Plan,
+    launch_of,
+    lay_out,
+    new_plan,
+    plans,
+    result_dtypes,
+    unit_of,
+)
+from fklarray.recording import Leaf, Scalar, State, Stream, stream_of, stream_state
 from fklarray.reference import Values, evaluate_on_numpy, reduce_on_numpy, view_of
-from fklarray.staged_plans import Staged, staged
-from fklarray_codegen import INCLUDE
-from fklarray_codegen.dtypes import DType
+from fklarray.staged_plans import staged
+from fklarray_codegen.dtypes import DTYPES, DType
 from fklarray_codegen.graph import STREAMS, Node, apply, cast
-from fklarray_codegen.layout import Layout, Period, contiguous_strides, layout
+from fklarray_codegen.layout import broadcast_shapes, contiguous_strides, layout
 from fklarray_codegen.ops import Op, Reduction, reduced_dtype
 from fklarray_codegen.render import Program, compose
 from fklarray_codegen.staged import StagedProgram
-from fklarray_codegen.walk import Rows, Walk
-from fklarray_runtime import Kernel, allocate, pool_bytes
+from fklarray_codegen.walk import Rows
+from fklarray_runtime import Buffer, allocate, native_functions, pool_bytes
 
 __all__ = [
-    "COUNTERS",
     "compile_seconds",
+    "connect_core",
     "count",
+    "counts",
     "evaluate",
     "evaluate_deferred",
     "evaluate_into",
@@ -50,38 +58,6 @@ __all__ = [
     "program_of",
 ]
 
-_MAX_PLANS = 4096
-
-_Key = tuple[Any, ...]
-
-
-@dataclass(slots=True)
-class _Plan:
-    """What one launch needs besides the leaves' values."""
-
-    kernel: Kernel
-    values: list[complex]  # all parameters; those of leaves and outputs are filled in
-    positions: tuple[int, ...]  # of each leaf's value, then of each output's address
-    complex_leaves: tuple[int, ...]
-    periodic: tuple[tuple[int, DType, Period], ...]  # leaves that repeat within a row
-    row: int
-    operations: int
-    is_special: bool  # has complex scalars or repeating leaves
-    staged: Staged | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    """What can be said of a launch before its kernel is there."""
-
-    unit: Unit
-    program: Program | StagedProgram
-    laid_out: Layout | Walk
-    staged: Staged | None
-
-
-_plans: dict[_Key, _Plan] = {}
-_waiting: dict[_Key, _Waiting] = {}
 _lock = threading.Lock()
 
 
@@ -125,10 +101,10 @@ def evaluate(
         if results:
             return results
         node, leaves = resolved((node, leaves))
-    states = [_allocate(dtype, shape) for dtype in _result_dtypes(node)]
+    states = [_allocate(dtype, shape) for dtype in result_dtypes(node)]
     if math.prod(shape):
         targets = tuple([stream_of(state) for state in states])
-        plan = _plan(node, leaves, shape, targets[0].strides)
+        plan = _plan(node, leaves, shape, None)
         if plan is not None:
             _launch(plan, leaves, targets, is_flush)
             return states
@@ -208,9 +184,9 @@ def _evaluate_fused(
         return None
     of_rows = shape != fused.shape
     key = (fused.root, fused.shape, fused.rows, of_rows, *fused.strides)
-    plan = _plans.get(key)
+    plan = plans.get(key)
     if plan is None:
-        plan = _new_plan(key, lambda: _stage(fused, of_rows), math.prod(fused.shape), at_once)
+        plan = new_plan(key, lambda: _stage(fused, of_rows), math.prod(fused.shape), at_once)
     if plan is None or plan.staged is None:
         return None
     _, leaves = resolved((fused.root, fused.leaves))
@@ -224,19 +200,15 @@ def _evaluate_fused(
     return [stream_state(stream_of(state).buffer, state[0].dtype, shape) for state in found]
 
 
-def _stage(fused: Fused, of_rows: bool) -> _Waiting | None:
+def _stage(fused: Fused, of_rows: bool) -> Draft | None:
     kernel = staged(fused, of_rows=of_rows)
     if kernel is None:
         return None
-    return _Waiting(_unit(kernel.program), kernel.program, kernel.laid_out, kernel)
+    return Draft(unit_of(kernel.program), kernel.program, kernel.laid_out, kernel)
 
 
 def _allocate(dtype: DType, shape: tuple[int, ...]) -> State:
     return stream_state(allocate(math.prod(shape) * dtype.itemsize), dtype, shape)
-
-
-def _result_dtypes(node: Node) -> list[DType]:
-    return [source.dtype for source in node.inputs] if node.op == "outputs" else [node.dtype]
 
 
 def evaluate_into(
@@ -262,7 +234,7 @@ def evaluate_into(
 
 
 def _launch(
-    plan: _Plan, leaves: tuple[Leaf, ...], targets: tuple[Stream, ...], is_flush: bool = False
+    plan: Plan, leaves: tuple[Leaf, ...], targets: tuple[Stream, ...], is_flush: bool = False
 ) -> None:
     values = plan.values.copy()
     for position, leaf in zip(plan.positions, leaves + targets, strict=True):
@@ -287,107 +259,47 @@ def _plan(
     node: Node,
     leaves: tuple[Leaf, ...],
     shape: tuple[int, ...],
-    target: tuple[int, ...],
-) -> _Plan | None:
-    """Find or make the plan of a launch; None where the expression runs without a kernel."""
+    target: tuple[int, ...] | None,
+) -> Plan | None:
+    """Find or make the plan of a launch; None where the expression runs without a kernel.
+
+    A `target` of None stands for results in C order.
+    """
     if not config.compiles:
         return None
     plan_key = (node, shape, target, *[leaf.strides for leaf in leaves])
-    plan = _plans.get(plan_key)
+    plan = plans.get(plan_key)
     if plan is None:
         strides = [leaf.strides for leaf in leaves if isinstance(leaf, Stream)]
-        plan = _new_plan(plan_key, lambda: _lay_out(node, strides, shape, target), math.prod(shape))
+        place = target or contiguous_strides(shape)
+        plan = new_plan(plan_key, lambda: lay_out(node, strides, shape, place), math.prod(shape))
+        if plan is not None and target is None and node.op != "outputs":
+            plan.launch = launch_of(plan, node, shape)
     return plan
 
 
-def _new_plan(
-    plan_key: _Key, draft: Callable[[], _Waiting | None], elements: int, at_once: bool = False
-) -> _Plan | None:
-    """Make a plan; None where its kernel is not there yet, or never will be."""
-    waiting_key = (*plan_key, config.cache_dir, config.fkl_include)
-    waiting = _waiting.get(waiting_key) or draft()
-    if waiting is None:
-        return None
-    if config.compile == "background" and not at_once:
-        kernel = background.find(waiting.unit, waiting.program.operations, elements)
-    else:
-        kernel = build(waiting.unit)
-    if kernel is None:
-        _remember(_waiting, waiting_key, waiting)
-        return None
-    _waiting.pop(waiting_key, None)
-    plan = _make_plan(kernel, waiting)
-    _remember(_plans, plan_key, plan)
-    return plan
-
-
-def _lay_out(
-    node: Node, strides: Sequence[tuple[int, ...]], shape: tuple[int, ...], target: tuple[int, ...]
-) -> _Waiting:
-    laid_out = layout(shape, strides, [target] * len(_result_dtypes(node)))
-    program = compose(node, laid_out.rank, laid_out.inner)
-    return _Waiting(_unit(program), program, laid_out, None)
-
-
-def _unit(program: Program | StagedProgram) -> Unit:
-    signature = f"{config.fkl_include or ''}\n{program.signature}"
-    return Unit(signature, program, include_folders(), kernel_cache())
-
-
-_T = TypeVar("_T")
-
-
-def _remember(known: dict[_Key, _T], place: _Key, value: _T) -> None:
-    if len(known) >= _MAX_PLANS:
-        known.clear()
-    known[place] = value
-
-
-def _make_plan(kernel: Kernel, waiting: _Waiting) -> _Plan:
-    program, laid_out = waiting.program, waiting.laid_out
-    values: list[complex] = [*laid_out.shape, laid_out.last]
-    moves = iter(zip(laid_out.strides, laid_out.inner, laid_out.periods, strict=True))
-    positions: list[int] = []
-    periodic: list[tuple[int, DType, Period]] = []
-    for index, node in enumerate(program.leaves):
-        positions.append(len(values))
-        if node.op == "scalar":
-            values += [0] * len(node.dtype.format)
-            continue
-        strides, inner, period = next(moves)
-        values += [0, *(strides if inner == "strided" else strides[:-1])]
-        if period[0]:
-            periodic.append((index, node.dtype, period))
-    for strides, inner, _ in moves:
-        positions.append(len(values))
-        values += [0, *(strides if inner == "strided" else strides[:-1])]
-    complex_leaves = tuple(
-        index
-        for index, node in enumerate(program.leaves)
-        if node.op == "scalar" and node.dtype.kind == "complex"
+def connect_core(array: type[Any]) -> None:
+    """Let the core work on arrays of this class."""
+    connect(
+        array=array,
+        node=Node,
+        dtype=DType,
+        stream=Stream,
+        scalar=Scalar,
+        buffer=Buffer,
+        plan=Plan,
+        stream_op=STREAMS[DTYPES["bool"]].op,
+        settings=config.values,
+        plans=plans,
+        broadcast=broadcast_shapes,
+        runtime=native_functions(),
     )
-    return _Plan(
-        kernel,
-        values,
-        tuple(positions),
-        complex_leaves,
-        tuple(periodic),
-        laid_out.shape[-1],
-        program.operations,
-        bool(complex_leaves or periodic),
-        waiting.staged,
-    )
-
-
-def include_folders() -> tuple[Path, ...]:
-    """Return the include folders of a translation unit, the first one winning."""
-    return (config.fkl_include, INCLUDE) if config.fkl_include else (INCLUDE,)
 
 
 def _evaluate_reference(
     node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...], targets: Sequence[Stream]
 ) -> None:
-    dtypes = _result_dtypes(node)
+    dtypes = result_dtypes(node)
     compiles = config.compile == "background" and has_compiler()
     results = evaluate_on_numpy(node, leaves, shape, _run_alone if compiles else None)
     for result, target, dtype in zip(results, targets, dtypes, strict=True):
@@ -402,11 +314,11 @@ def _run_alone(node: Node, operands: Sequence[Values]) -> Values:
     result = np.empty(flat[0].shape, NUMPY_DTYPES[node.dtype])
     alone = _on_streams(node)
     place = (alone, result.size)
-    plan = _plans.get(place)
+    plan = plans.get(place)
     if plan is None:
-        plan = _new_plan(
+        plan = new_plan(
             place,
-            lambda: _lay_out(alone, [(1,)] * len(flat), result.shape, (1,)),
+            lambda: lay_out(alone, [(1,)] * len(flat), result.shape, (1,)),
             result.size,
             at_once=True,
         )
@@ -435,9 +347,25 @@ def count(counter: str) -> None:
         COUNTERS[counter] += 1
 
 
-def program_of(node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...]) -> Program:
+def counts() -> dict[str, int]:
+    """Return the counters, what the core has run included."""
+    launched, operations, flushes = core_counters()
+    with _lock:
+        result = dict(COUNTERS)
+    result["kernels_launched"] += launched
+    result["ops_fused"] += operations
+    result["flushes"] += flushes
+    return result
+
+
+def program_of(
+    node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...]
+) -> Program | StagedProgram:
     """Return the program that evaluating an expression would run, without running it."""
-    count = len(node.inputs) if node.op == "outputs" else 1
+    fused = fuse(node, leaves, shape)
+    kernel = fused and staged(fused, of_rows=shape != fused.shape)
+    if kernel:
+        return kernel.program
     strides = [leaf.strides for leaf in leaves if isinstance(leaf, Stream)]
-    laid_out = layout(shape, strides, [contiguous_strides(shape)] * count)
+    laid_out = layout(shape, strides, [contiguous_strides(shape)] * len(result_dtypes(node)))
     return compose(node, laid_out.rank, laid_out.inner)

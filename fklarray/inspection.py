@@ -10,9 +10,10 @@ import numpy as np
 from fklarray.array import Array
 from fklarray.device import CPU, Device, as_device
 from fklarray.dtype_rows import NUMPY_DTYPES
-from fklarray.evaluation import COUNTERS, pool_bytes, program_of
+from fklarray.evaluation import counts, pool_bytes, program_of
 from fklarray.recording import combine_outputs, is_stream
 from fklarray.reductions import array_operand
+from fklarray_codegen.staged import StagedProgram
 
 __all__ = ["Explanation", "__array_namespace_info__", "counters", "explain"]
 
@@ -27,7 +28,7 @@ def counters() -> dict[str, int]:
         (a kernel served another shape or layout), ``ops_fused`` (operations in launched kernels),
         ``reference_evaluations`` (on NumPy), ``flushes``, and ``pool_bytes`` (memory held now).
     """
-    return {**COUNTERS, "pool_bytes": pool_bytes()}
+    return {**counts(), "pool_bytes": pool_bytes()}
 
 
 @dataclass(frozen=True)
@@ -98,16 +99,19 @@ def explain(*arrays: Array) -> Explanation:
     reasons = [
         f"{_count(program.operations, 'operation')} on {_count(streams, 'array')} and "
         f"{_count(len(program.leaves) - streams, 'scalar')} run as one kernel with "
-        f"{_count(len(program.results), 'output')}"
+        f"{_count(len(states), 'output')}"
     ]
     if all(is_stream(one) for one in states):
         reasons.append("nothing is pending: the values are in memory (strided ones are copied)")
-    waiting = sum(leaf.deferred for leaf in state[1])
-    if waiting:
-        reasons.append(
-            f"{_count(waiting, 'array')} of them (of reductions, joins, gathers, matrix products, "
-            "which are not fused) are computed first"
-        )
+    if isinstance(program, StagedProgram):
+        reasons.append(f"passes over each row, which stays in the cache: {program.passes}")
+    else:
+        waiting = sum(leaf.deferred for leaf in state[1])
+        if waiting:
+            reasons.append(
+                f"{_count(waiting, 'array')} of them (of joins, gathers, matrix products, and "
+                "reductions of other rows, which are not fused) are computed first"
+            )
     shapes_of_streams = sorted(set(program.inner))
     reasons.append(f"strides within a row: {', '.join(shapes_of_streams)}")
     return Explanation(program.graph, program.signature, program.source(), tuple(reasons))

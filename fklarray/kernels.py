@@ -34,6 +34,7 @@ from fklarray_runtime import (
 
 __all__ = [
     "COUNTERS",
+    "Kernel",
     "Unit",
     "build",
     "compile_seconds",

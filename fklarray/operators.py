@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from fklarray.core import in_front
 from fklarray.record import Recorded, record
-from fklarray.recording import FEW_STREAMS, Scalar, cast_state, merge
+from fklarray.recording import FEW_STREAMS, Leaf, Scalar, cast_state, merge
 from fklarray_codegen.graph import Node
 from fklarray_codegen.layout import broadcast_shapes
 from fklarray_codegen.ops import OPS, Op
@@ -17,38 +19,54 @@ if TYPE_CHECKING:
 
 __all__ = ["Operators", "Shortcuts"]
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+_Structures = dict[object, Node]
+# With a float; with an int that becomes a floating-point number; with an int that stays one, and
+# that every integer type holds.
+_WithNumber = tuple[_Structures, _Structures, _Structures]
+
 
 class Shortcuts:
     """Structures of one operation's most frequent uses, found again without any checking.
 
     They hold for operands whose data types were checked when they were first met: an array alone,
-    a floating-point array with a Python number, or two arrays of one data type.
+    an array with a Python number, or two arrays.
     """
 
-    __slots__ = ("_known", "_op")
+    __slots__ = ("_known", "_op", "_reflected", "_with_number")
 
     def __init__(self, op: Op) -> None:
         self._op = op
-        self._known: dict[tuple[object, ...], Node] = {}
+        # By structure; by two structures, and where the leaves of the second are among the joined.
+        self._known: _Structures = {}
+        self._with_number: _WithNumber = ({}, {}, {})
+        self._reflected: _WithNumber = ({}, {}, {})
+
+    def in_front(self, kind: str, function: _Function) -> _Function:
+        """Put the compiled core's way to look the structures up in front of a function."""
+        numbers = self._reflected if kind == "reflected" else self._with_number
+        return in_front(kind, self._known, numbers)(function)
 
     def unary(self, x: Any) -> Array:
         """Record the operation on one array."""
         if not isinstance(x, Recorded.array):
             return record(self._op, x)
         state = x._state
-        key = (state[0],)
-        known = self._known.get(key)
+        node = state[0]
+        known = self._known.get(node)
         if known is not None:
             return Recorded.array(x._shape, (known, state[1]))
         result = record(self._op, x)
         if x._state is state:
-            self._learn(key, result)
+            _learn(self._known, node, result)
         return result
 
     def binary(self, x1: Array, x2: Any) -> Array:
         """Record the operation on an array and anything."""
         if not isinstance(x2, Recorded.array):
-            return self._with_number(x1, x2, False)
+            return self._number(x1, x2, False)
         state, other = x1._state, x2._state
         leaves, more = state[1], other[1]
         if more is leaves or any(map(leaves.__contains__, more)):
@@ -64,52 +82,82 @@ class Shortcuts:
                 shape = broadcast_shapes(shape, x2._shape)
             return Recorded.array(shape, (known, leaves))
         result = record(self._op, x1, x2)
-        if state[0].dtype is other[0].dtype and x1._state is state and x2._state is other:
-            self._learn(key, result)
+        # Not where another number took part, as in comparisons of different signs.
+        if x1._state is state and x2._state is other and result._state[1] == leaves:
+            _learn(self._known, key, result)
         return result
 
     def reflected(self, x2: Array, x1: Any) -> Array:
         """Record the operation on anything but an array, and an array."""
-        return self._with_number(x2, x1, True)
+        return self._number(x2, x1, True)
 
-    def _with_number(self, array: Array, number: Any, reflected: bool) -> Array:
+    def _number(self, array: Array, number: Any, reflected: bool) -> Array:
         state = array._state
         node, leaves = state
-        key = (node, reflected, "number")
+        structures = self._reflected if reflected else self._with_number
         # Not a range in which rounding to the array's type could overflow, and no NaN.
         if (type(number) is float or type(number) is int) and -_SAFE < number < _SAFE:
-            known = self._known.get(key)
+            value = number
+            if type(number) is float:
+                known = structures[0].get(node)
+            elif (known := structures[1].get(node)) is not None:
+                value = float(number)
+            elif 0 <= number <= _EVERYWHERE:
+                known = structures[2].get(node)
             if known is not None:
-                scalar = (Scalar(float(number)),)
+                scalar = (Scalar(value),)
                 leaves = scalar + leaves if reflected else leaves + scalar
                 return Recorded.array(array._shape, (known, leaves))
         result = record(self._op, *((number, array) if reflected else (array, number)))
-        # A power's structure depends on the exponent, and integers on their range.
-        usual = node.dtype.kind == "real" and self._op.name != "pow"
-        if usual and type(number) in (float, int) and array._state is state:
-            self._learn(key, result)
+        # A power's structure depends on the exponent.
+        if array._state is state and self._op.name != "pow":
+            _learn_number(structures, node, leaves, result, number, reflected)
         return result
 
-    def _learn(self, key: tuple[object, ...], result: Array) -> None:
-        """Remember a structure, unless how much memory its operands hold must be looked at.
 
-        The caller has seen that recording left the operands as they were: they had not grown so
-        large that they were computed first.
-        """
-        node = result._state[0]
-        if node.streams <= FEW_STREAMS:
-            if len(self._known) > _MAX_SHORTCUTS:
-                self._known.clear()
-            self._known[key] = node
+def _learn_number(
+    structures: _WithNumber,
+    node: Node,
+    leaves: tuple[Leaf, ...],
+    result: Array,
+    number: Any,
+    reflected: bool,
+) -> None:
+    found = result._state[1]
+    scalar, rest = (found[0], found[1:]) if reflected else (found[-1], found[:-1])
+    if rest != leaves:
+        return
+    value: object = scalar.value
+    if type(number) is float and type(value) is float:
+        _learn(structures[0], node, result)
+    elif type(number) is int and type(value) is float:
+        _learn(structures[1], node, result)
+    elif type(number) is int and type(value) is int and 0 <= number <= _EVERYWHERE:
+        _learn(structures[2], node, result)
+
+
+def _learn(structures: _Structures, key: object, result: Array) -> None:
+    """Remember a structure, unless how much memory its operands hold must be looked at.
+
+    The caller has seen that recording left the operands as they were: they had not grown so
+    large that they were computed first.
+    """
+    node = result._state[0]
+    if node.streams <= FEW_STREAMS:
+        if len(structures) > _MAX_SHORTCUTS:
+            structures.clear()
+        structures[key] = node
 
 
 _MAX_SHORTCUTS = 1 << 12
 _SAFE = 1e38
+_EVERYWHERE = 127
 
 
 def _operator(name: str) -> Any:
     op = OPS[name]
-    binary = Shortcuts(op).binary
+    shortcuts = Shortcuts(op)
+    binary = shortcuts.binary
 
     def forward(self: Array, other: Any, /) -> Any:
         if isinstance(other, _OPERANDS):
@@ -119,43 +167,43 @@ def _operator(name: str) -> Any:
         return NotImplemented
 
     forward.__doc__ = op.doc
-    return forward
+    return shortcuts.in_front("binary", forward)
 
 
 def _reflected(name: str) -> Any:
     op = OPS[name]
-    record_reflected = Shortcuts(op).reflected
+    shortcuts = Shortcuts(op)
+    record_reflected = shortcuts.reflected
 
     def reflected(self: Array, other: Any, /) -> Any:
         return record_reflected(self, other) if isinstance(other, _OPERANDS) else NotImplemented
 
     reflected.__doc__ = op.doc
-    return reflected
+    return shortcuts.in_front("reflected", reflected)
 
 
-def _inplace(name: str) -> Any:
-    op = OPS[name]
-
+def _inplace(name: str, forward: Any) -> Any:
     def inplace(self: Array, other: Any, /) -> Any:
-        if not _is_operand(other):
-            return NotImplemented
-        return _stored(name, self, record(op, self, other))
+        return _stored(name, self, forward(self, other)) if _is_operand(other) else NotImplemented
 
-    inplace.__doc__ = op.doc
+    inplace.__doc__ = forward.__doc__
     return inplace
 
 
 def _stored(name: str, array: Array, result: Array) -> Array:
     """Give an array the values of an in-place operation's result."""
-    if result.dtype != array.dtype and not np.can_cast(result.dtype, array.dtype, "same_kind"):
+    dtype = array._state[0].dtype
+    if result._state[0].dtype is not dtype and not np.can_cast(
+        result.dtype, array.dtype, "same_kind"
+    ):
         raise TypeError(
             f"in-place {name} cannot store dtype {result.dtype} in an array of {array.dtype}"
         )
-    if result.shape != array.shape:
+    if result._shape != array._shape:
         raise ValueError(
             f"in-place {name} cannot store shape {result.shape} in an array of {array.shape}"
         )
-    array._state = cast_state(result._state, array._state[0].dtype)
+    array._state = cast_state(result._state, dtype)
     return array
 
 
@@ -178,17 +226,19 @@ def _inplace_matmul(self: Array, other: Any, /) -> Any:
 
 def _unary(name: str) -> Any:
     op = OPS[name]
-    record_unary = Shortcuts(op).unary
+    shortcuts = Shortcuts(op)
+    record_unary = shortcuts.unary
 
     def unary(self: Array, /) -> Array:
         return record_unary(self)
 
     unary.__doc__ = op.doc
-    return unary
+    return shortcuts.in_front("unary", unary)
 
 
 def _operators(name: str) -> tuple[Any, Any, Any]:
-    return _operator(name), _reflected(name), _inplace(name)
+    forward = _operator(name)
+    return forward, _reflected(name), _inplace(name, forward)
 
 
 class Operators(Recorded):

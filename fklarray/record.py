@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from fklarray.core import in_front
 from fklarray.deferred import MAX_DEPTH, deferred_state, depth
 from fklarray.dtype_rows import scalar_dtype
 from fklarray.evaluation import count, evaluate, evaluate_deferred, evaluate_reduction
@@ -79,6 +80,7 @@ class Recorded:
         self._shape = shape
         self._state = state
 
+    @in_front("materialize")
     def _materialize(self) -> State:
         """Compute what is pending; return the state, an array that fills its memory in C order."""
         pending = self._state

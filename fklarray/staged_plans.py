@@ -68,12 +68,11 @@ def staged(fused: Fused, *, of_rows: bool) -> Staged | None:
     laid_out = walk(shape, rows, [*leaves, *_stored_strides(plan, shape, rows)])
     if laid_out is None:
         return None
-    passes = sum(stage.work != "row" for stage in plan.stages)
-    if laid_out.direction == "columns" and passes > 1 and rows.length(shape) > _MAX_COLUMN:
-        return None
     if not of_rows and laid_out.inner[-1] == "unit":
         plan = plan_stages(fused.root, row_leaves, keeps=True)
     program = StagedProgram(plan, laid_out.direction, laid_out.rank, laid_out.inner)
+    if program.direction == "columns" and program.passes > 1 and rows.length(shape) > _MAX_COLUMN:
+        return None
     return Staged(program, laid_out, rows.kept(shape))
 
 

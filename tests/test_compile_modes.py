@@ -48,7 +48,8 @@ class Counted:
 
 def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the kernels in memory."""
-    for module, name in ((kernels, "_kernels"), (evaluation, "_plans"), (evaluation, "_waiting")):
+    evaluation._plans.clear()
+    for module, name in ((kernels, "_kernels"), (evaluation, "_waiting")):
         monkeypatch.setattr(module, name, type(getattr(module, name))())
 
 
@@ -58,6 +59,7 @@ def op_by_op() -> Iterator[None]:
     change = Counted()
     with pytest.MonkeyPatch.context() as patch, xp.config.override(compile="background"):
         patch.setattr(evaluation, "_plan", lambda *_: None)
+        evaluation._plans.clear()
         yield
     assert change.reference_evaluations == change.flushes
 

@@ -64,6 +64,11 @@ class StagedProgram:
         )
 
     @property
+    def passes(self) -> int:
+        """How often each row is read."""
+        return sum(stage.work != "row" for stage in self.plan.stages)
+
+    @property
     def stored(self) -> tuple[DType, ...]:
         """Data types of what is stored: values of rows, then results of elements."""
         return self.plan.row_values + self.plan.element_results

@@ -25,7 +25,7 @@ from fklarray_runtime.compiler import (
 )
 from fklarray_runtime.cpu import Target, target
 from fklarray_runtime.dlpack import Imported, export_capsule, import_capsule, request
-from fklarray_runtime.kernel import Kernel, LaunchError, LoadError
+from fklarray_runtime.kernel import Kernel, LaunchError, LoadError, native_functions
 from fklarray_runtime.threads import set_threads, threads
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "forget_compiler",
     "import_capsule",
     "key",
+    "native_functions",
     "pool_bytes",
     "probe",
     "request",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import operator
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from fklarray_runtime._native import ffi, lib
 
@@ -16,7 +18,24 @@ _HEADER_BYTES = lib.FKL_HEADER_BYTES
 _MOST_BYTES = 2**63 - 1
 
 
-class Buffer:
+if TYPE_CHECKING:
+
+    class _Owner:
+        address: int
+        nbytes: int
+        readonly: bool
+        _block: int
+
+        def __init__(self, address: int, nbytes: int, readonly: bool, block: int, /) -> None: ...
+
+else:
+    # Gives the block back when the last object dies, without a call of Python's.
+    _Owner = cast(
+        "Callable[[], type]", ctypes.PYFUNCTYPE(ctypes.py_object)(lib.fkl_owner_type_address())
+    )()
+
+
+class Buffer(_Owner):
     """One block of memory, alive for as long as this object or any other holder of it.
 
     Buffers are made by `allocate` and by `fklarray_runtime.dlpack.import_capsule`.
@@ -31,22 +50,7 @@ class Buffer:
         True for imported memory that must not be written.
     """
 
-    __slots__ = ("__weakref__", "_block", "address", "nbytes", "readonly")
-
-    address: int
-    nbytes: int
-    readonly: bool
-    _block: int
-
-    def __init__(self, address: int, nbytes: int, readonly: bool, block: int) -> None:
-        self.address = address
-        self.nbytes = nbytes
-        self.readonly = readonly
-        self._block = block
-
-    # The default argument outlives this module's globals when the interpreter shuts down.
-    def __del__(self, _release: object = lib.fkl_block_release) -> None:
-        _release(self._block)  # type: ignore[operator]
+    __slots__ = ("__weakref__",)
 
     def __repr__(self) -> str:
         kind = "read-only " if self.readonly else ""

@@ -41,18 +41,15 @@ _DEVICE_NAMES = {
 
 # Parsed once: cffi looks a type up by its text on every use of the text.
 _POINTER = ffi.typeof("void *")
-_INTEGER = ffi.typeof("uintptr_t")
 _DESCRIPTION = ffi.typeof("fkl_description *")
 _NUMBERS = ffi.typeof("int64_t *")
 _HEADER_FIELDS = 12  # of fkl_description, before its extents
 
 # PYFUNCTYPE keeps the GIL, so that looking at a capsule and claiming it cannot be interrupted.
-_new_capsule = cast(
-    "Callable[[int, int], object]",
-    ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_int)(
-        lib.fkl_capsule_new_address()
-    ),
-)
+_export = cast(
+    "Callable[[], Callable[..., object]]",
+    ctypes.PYFUNCTYPE(ctypes.py_object)(lib.fkl_export_function_address()),
+)()
 _inspect_capsule = cast(
     "Callable[[object, Any], int]",
     ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.c_size_t))(
@@ -142,12 +139,7 @@ def export_capsule(
     if readonly and not versioned:
         raise BufferError("a legacy DLPack capsule cannot say that its memory is read-only")
     flags = (READ_ONLY if readonly else 0) | (IS_COPIED if copied else 0)
-    managed = lib.fkl_export_tensor(
-        buffer.block, address, shape, len(shape), code, bits, versioned, flags
-    )
-    if not managed:
-        raise MemoryError("cannot allocate a DLPack tensor")
-    return _new_capsule(int(ffi.cast(_INTEGER, managed)), versioned)
+    return _export(buffer.block, address, shape, code, bits, versioned, flags)
 
 
 def import_capsule(capsule: object) -> Imported:

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
 _ERROR_BYTES = 2048
 _launch = lib.fkl_kernel_launch
+_ADDRESS = ffi.typeof("uintptr_t")
+
+
+def native_functions() -> int:
+    """Return the address of ``fkl_functions`` (``native/interface.h``), for compiled callers."""
+    return int(ffi.cast(_ADDRESS, lib.fkl_functions_table()))
 
 
 class LoadError(RuntimeError):
@@ -61,9 +67,10 @@ class Kernel:
         An offset lies outside the packed block, or there are more than 8192 of them.
     """
 
-    __slots__ = ("__weakref__", "_executor", "_kernel", "_pack", "path")
+    __slots__ = ("__weakref__", "_executor", "_kernel", "_pack", "offsets", "path")
 
     path: Path
+    offsets: tuple[int, ...]
     _executor: CData
     _kernel: CData
 
@@ -74,6 +81,7 @@ class Kernel:
         if any(not 0 <= offset < packer.size for offset in offsets):
             raise ValueError(f"an offset lies outside the block of {packer.size} bytes")
         self.path = path
+        self.offsets = tuple(offsets)
         self._executor = executor()
         self._pack = packer.pack
         error = ffi.new("char[]", _ERROR_BYTES)
@@ -84,6 +92,15 @@ class Kernel:
             text = ffi.string(error).decode("utf-8", "replace")
             raise LoadError(f"cannot load {path}: {text}")
         self._kernel = ffi.gc(kernel, lib.fkl_kernel_close)
+
+    @property
+    def addresses(self) -> tuple[int, int]:
+        """Addresses of the native kernel and its executor, for compiled callers."""
+        return int(ffi.cast(_ADDRESS, self._kernel)), int(ffi.cast(_ADDRESS, self._executor))
+
+    def pack(self, values: Sequence[int | float | bool]) -> bytes:
+        """Return the parameter block for values; see `launch`."""
+        return self._pack(*values)
 
     def launch(self, values: Sequence[int | float | bool]) -> None:
         """Run the kernel; the GIL is released meanwhile.

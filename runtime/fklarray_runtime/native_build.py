@@ -8,8 +8,8 @@ from pathlib import Path
 
 from cffi import FFI
 
-SOURCES = ("pool.c", "dlpack.c", "capsule.c", "thread_pool.c", "loader.c")
-HEADERS = ("native.h", "interface.h")
+SOURCES = ("pool.c", "dlpack.c", "capsule.c", "owner.c", "thread_pool.c", "loader.c")
+HEADERS = ("native.h", "interface.h", "owner.h")
 
 # setuptools refuses absolute source paths, and runs this file with the project root as the
 # current directory.

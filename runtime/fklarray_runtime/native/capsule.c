@@ -1,4 +1,4 @@
-/* The capsules around managed tensors. Python calls these through ctypes, which keeps the GIL, so
+/* The capsules around managed tensors. Python gets these through ctypes, which keeps the GIL, so
  * that looking at a capsule and claiming it are one step. Only functions of the stable ABI. */
 #include <Python.h>
 
@@ -40,6 +40,50 @@ static int claim_capsule(PyObject* capsule, int versioned) {
     return PyCapsule_SetName(capsule, used_names[versioned]) == 0;
 }
 
-uintptr_t fkl_capsule_new_address(void) { return (uintptr_t)new_capsule; }
+/* export(block, address, shape, code, bits, versioned, flags): a capsule over a block. */
+static PyObject* export_block(PyObject* self, PyObject* arguments) {
+    unsigned long long block, address, flags;
+    int64_t extents[FKL_MAX_NDIM];
+    PyObject* shape;
+    int code, bits, versioned;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "KKO!iipK", &block, &address, &PyTuple_Type, &shape, &code,
+                          &bits, &versioned, &flags))
+        return NULL;
+    const Py_ssize_t ndim = PyTuple_Size(shape);
+    if (ndim > FKL_MAX_NDIM) {
+        PyErr_SetString(PyExc_BufferError, "DLPack tensors have at most 64 dimensions");
+        return NULL;
+    }
+    for (Py_ssize_t axis = 0; axis < ndim; ++axis) {
+        extents[axis] = PyLong_AsLongLong(PyTuple_GetItem(shape, axis));
+        if (extents[axis] == -1 && PyErr_Occurred()) return NULL;
+    }
+    void* managed = fkl_export_tensor((uintptr_t)block, (uintptr_t)address, extents, (int32_t)ndim,
+                                      code, bits, versioned, flags);
+    return managed != NULL ? new_capsule(managed, versioned) : PyErr_NoMemory();
+}
+
+static PyObject* export_function(void) {
+    static PyMethodDef definition = {"export", export_block, METH_VARARGS, NULL};
+    return PyCFunction_New(&definition, NULL);
+}
+
+static void* new_untyped_capsule(void* managed, int versioned) {
+    return new_capsule(managed, versioned);
+}
+
+const fkl_functions* fkl_functions_table(void) {
+    static const fkl_functions table = {
+        .abi = 1,
+        .allocate = fkl_pool_allocate,
+        .launch = fkl_kernel_launch,
+        .export_tensor = fkl_export_tensor,
+        .new_capsule = new_untyped_capsule,
+    };
+    return &table;
+}
+
+uintptr_t fkl_export_function_address(void) { return (uintptr_t)export_function; }
 uintptr_t fkl_capsule_inspect_address(void) { return (uintptr_t)inspect_capsule; }
 uintptr_t fkl_capsule_claim_address(void) { return (uintptr_t)claim_capsule; }

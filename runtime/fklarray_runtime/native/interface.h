@@ -88,10 +88,15 @@ void fkl_import_adopt(uintptr_t block, void* managed, int versioned);
 
 /* ---- capsule.c: addresses for ctypes, whose calls keep the GIL ---- */
 
-/* Creates, inspects and claims a capsule; see capsule.c for their C signatures. */
-uintptr_t fkl_capsule_new_address(void);
+/* Makes a function that exports a block; inspects and claims a capsule. See capsule.c. */
+uintptr_t fkl_export_function_address(void);
 uintptr_t fkl_capsule_inspect_address(void);
 uintptr_t fkl_capsule_claim_address(void);
+
+/* ---- owner.c ---- */
+
+/* Makes the base class of Buffer; for ctypes, too. */
+uintptr_t fkl_owner_type_address(void);
 
 /* ---- thread_pool.c: the CPU executor, handed to each entry as its stream ---- */
 
@@ -118,3 +123,17 @@ fkl_kernel* fkl_kernel_open(const char* path, const int64_t* offsets, int32_t co
 int fkl_kernel_launch(const fkl_kernel* kernel, const char* data, void* stream);
 const char* fkl_kernel_message(const fkl_kernel* kernel);
 void fkl_kernel_close(fkl_kernel* kernel);
+
+/* ---- capsule.c: what compiled callers in another extension use ---- */
+
+typedef struct {
+    int32_t abi; /* 1 */
+    uintptr_t (*allocate)(size_t nbytes);
+    int (*launch)(const fkl_kernel* kernel, const char* data, void* stream);
+    void* (*export_tensor)(uintptr_t block, uintptr_t address, const int64_t* shape, int32_t ndim,
+                           int code, int bits, int versioned, uint64_t flags);
+    /* A new PyObject, or NULL with an exception; the GIL is held. */
+    void* (*new_capsule)(void* managed, int versioned);
+} fkl_functions;
+
+const fkl_functions* fkl_functions_table(void);

@@ -1,0 +1,187 @@
+"""Plans of launches: what a kernel needs besides the leaves' values, found again by structure.
+
+A plan is looked up by structure, shape and strides, its kernel by its signature (`kernels`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fklarray import background
+from fklarray.config import config
+from fklarray.core import prepare_launch
+from fklarray.kernels import Kernel, Unit, build, kernel_cache
+from fklarray.staged_plans import Staged
+from fklarray_codegen import INCLUDE
+from fklarray_codegen.dtypes import DType
+from fklarray_codegen.graph import STREAMS, Node
+from fklarray_codegen.layout import Layout, Period, contiguous_strides, layout
+from fklarray_codegen.render import Program, compose
+from fklarray_codegen.staged import StagedProgram
+from fklarray_codegen.walk import Walk
+
+__all__ = [
+    "Draft",
+    "Key",
+    "Plan",
+    "include_folders",
+    "launch_of",
+    "lay_out",
+    "new_plan",
+    "plans",
+    "result_dtypes",
+    "unit_of",
+]
+
+_MAX_PLANS = 4096
+
+Key = tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Plan:
+    """What one launch needs besides the leaves' values."""
+
+    kernel: Kernel
+    values: list[complex]  # all parameters; those of leaves and outputs are filled in
+    positions: tuple[int, ...]  # of each leaf's value, then of each output's address
+    complex_leaves: tuple[int, ...]
+    periodic: tuple[tuple[int, DType, Period], ...]  # leaves that repeat within a row
+    row: int
+    operations: int
+    is_special: bool  # has complex scalars or repeating leaves
+    staged: Staged | None
+    launch: object = None  # for the core: the same for a contiguous result, if it is not special
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What can be said of a launch before its kernel is there."""
+
+    unit: Unit
+    program: Program | StagedProgram
+    laid_out: Layout | Walk
+    staged: Staged | None
+
+
+plans: dict[Key, Plan] = {}
+_waiting: dict[Key, Draft] = {}
+
+
+def result_dtypes(node: Node) -> list[DType]:
+    """Return the data types of an expression's results."""
+    return [source.dtype for source in node.inputs] if node.op == "outputs" else [node.dtype]
+
+
+def new_plan(
+    plan_key: Key, draft: Callable[[], Draft | None], elements: int, at_once: bool = False
+) -> Plan | None:
+    """Make a plan; None where its kernel is not there yet, or never will be."""
+    waiting_key = (*plan_key, config.cache_dir, config.fkl_include)
+    waiting = _waiting.get(waiting_key) or draft()
+    if waiting is None:
+        return None
+    if config.compile == "background" and not at_once:
+        kernel = background.find(waiting.unit, waiting.program.operations, elements)
+    else:
+        kernel = build(waiting.unit)
+    if kernel is None:
+        _remember(_waiting, waiting_key, waiting)
+        return None
+    _waiting.pop(waiting_key, None)
+    plan = _make_plan(kernel, waiting)
+    _remember(plans, plan_key, plan)
+    return plan
+
+
+def lay_out(
+    node: Node, strides: Sequence[tuple[int, ...]], shape: tuple[int, ...], target: tuple[int, ...]
+) -> Draft:
+    """Lay out the kernel of an elementwise expression, given the strides of what it stores."""
+    laid_out = layout(shape, strides, [target] * len(result_dtypes(node)))
+    program = compose(node, laid_out.rank, laid_out.inner)
+    return Draft(unit_of(program), program, laid_out, None)
+
+
+def unit_of(program: Program | StagedProgram) -> Unit:
+    """Return the translation unit of a program, as the settings have it built and kept."""
+    signature = f"{config.fkl_include or ''}\n{program.signature}"
+    return Unit(signature, program, include_folders(), kernel_cache())
+
+
+_T = TypeVar("_T")
+
+
+def _remember(known: dict[Key, _T], place: Key, value: _T) -> None:
+    if len(known) >= _MAX_PLANS:
+        known.clear()
+    known[place] = value
+
+
+def _make_plan(kernel: Kernel, waiting: Draft) -> Plan:
+    program, laid_out = waiting.program, waiting.laid_out
+    values: list[complex] = [*laid_out.shape, laid_out.last]
+    moves = iter(zip(laid_out.strides, laid_out.inner, laid_out.periods, strict=True))
+    positions: list[int] = []
+    periodic: list[tuple[int, DType, Period]] = []
+    for index, node in enumerate(program.leaves):
+        positions.append(len(values))
+        if node.op == "scalar":
+            values += [0] * len(node.dtype.format)
+            continue
+        strides, inner, period = next(moves)
+        values += [0, *(strides if inner == "strided" else strides[:-1])]
+        if period[0]:
+            periodic.append((index, node.dtype, period))
+    for strides, inner, _ in moves:
+        positions.append(len(values))
+        values += [0, *(strides if inner == "strided" else strides[:-1])]
+    complex_leaves = tuple(
+        index
+        for index, node in enumerate(program.leaves)
+        if node.op == "scalar" and node.dtype.kind == "complex"
+    )
+    return Plan(
+        kernel,
+        values,
+        tuple(positions),
+        complex_leaves,
+        tuple(periodic),
+        laid_out.shape[-1],
+        program.operations,
+        bool(complex_leaves or periodic),
+        waiting.staged,
+    )
+
+
+# Work that is done before another thread could have taken the interpreter over.
+_BRIEF = 1 << 16
+
+
+def launch_of(plan: Plan, node: Node, shape: tuple[int, ...]) -> object:
+    """Return what the core needs to launch a plan by itself; None where it cannot."""
+    if plan.is_special:
+        return None
+    elements = math.prod(shape)
+    formats = [leaf.dtype.format if leaf.op == "scalar" else "P" for leaf in node.leaves]
+    return prepare_launch(
+        plan.kernel,
+        *plan.kernel.addresses,
+        plan.kernel.pack(plan.values),  # type: ignore[arg-type]
+        plan.kernel.offsets[1:],
+        "".join((*formats, "P")),
+        STREAMS[node.dtype],
+        contiguous_strides(shape),
+        elements * node.dtype.itemsize,
+        plan.operations,
+        elements * plan.operations <= _BRIEF,
+    )
+
+
+def include_folders() -> tuple[Path, ...]:
+    """Return the include folders of a translation unit, the first one winning."""
+    return (config.fkl_include, INCLUDE) if config.fkl_include else (INCLUDE,)
