@@ -81,11 +81,14 @@ class Deferred:
         recipe = self._recipe
         if recipe is not None:
             compute, operands = recipe
-            result = stream_of(compute(*[resolved(state) for state in operands]))
+            result = stream_of(self._run(compute, [resolved(state) for state in operands]))
             # Of two threads that computed the same, one wins: the other's memory is dropped.
             self.settle(result)
         assert self._result is not None
         return self._result
+
+    def _run(self, compute: Compute, operands: Sequence[State]) -> State:
+        return compute(*operands)
 
     def settle(self, result: Stream) -> None:
         """Take a result that was computed, and let the operands go; the first one stays."""

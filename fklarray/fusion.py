@@ -9,7 +9,7 @@ it, for which one kernel reads each row of `x` once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -69,15 +69,14 @@ class PendingReduction(Deferred):
     ) -> None:
         results = math.prod(rows.kept(shape))
         itemsize = reduced_dtype(reduction, operand[0].dtype).itemsize
-
-        def compute_alone(state: State) -> State:
-            return compute(self, state)
-
-        super().__init__(compute_alone, (operand,), results * itemsize)
+        super().__init__(compute, (operand,), results * itemsize)
         self.reduction = reduction
         self.shape = shape
         self.rows = rows
         self.passes = 1 + passes_of(operand)
+
+    def _run(self, compute: Callable[..., State], operands: Sequence[State]) -> State:
+        return compute(self, *operands)
 
     @property
     def operand(self) -> State | None:
