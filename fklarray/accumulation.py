@@ -1,4 +1,4 @@
-"""Sums, means and variances of NumPy arrays, in an order that depends on the shape alone."""
+"""Sums and products of NumPy arrays, in an order that depends on the shape alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["accumulated", "mean_over", "variance_over"]
+__all__ = ["accumulated"]
 
 _Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -64,27 +64,3 @@ def _folded(ufunc: np.ufunc, values: _Values, axis: int) -> _Values:
         folded, extent = result, rest
     first: _Values = folded[(*before, 0)]  # type: ignore[arg-type]
     return first
-
-
-def _count(values: _Values, axes: Sequence[int]) -> int:
-    return math.prod(values.shape[axis] for axis in axes)
-
-
-def mean_over(values: _Values, axes: Sequence[int]) -> _Values:
-    """Return the means over axes, which are left out; of integers in float64."""
-    dtype = values.dtype if values.dtype.kind in "fc" else np.dtype(np.float64)
-    total = accumulated(np.add, values, axes, dtype)
-    return np.asarray(total / _count(values, axes), dtype)
-
-
-def variance_over(values: _Values, axes: Sequence[int], correction: float) -> _Values:
-    """Return the variances over axes, which are left out, from the means and in a second pass."""
-    mean = mean_over(values, axes)
-    centred = np.asarray(values - np.expand_dims(mean, tuple(axes)))
-    squares = np.square(np.real(centred))
-    if centred.dtype.kind == "c":
-        squares += np.square(np.imag(centred))
-    total = accumulated(np.add, squares, axes, squares.dtype)
-    # As in NumPy, a divisor below 0 counts as 0.
-    divisor = max(_count(values, axes) - correction, 0)
-    return np.asarray(total / divisor, squares.dtype)
