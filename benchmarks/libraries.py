@@ -17,6 +17,10 @@ from cases import Arrays, Case
 Call = Callable[[], Any]
 
 
+class UnsupportedError(Exception):
+    """A library has no way to say what a case computes."""
+
+
 class Library(ABC):
     """One candidate. Made only where it is installed; ImportError otherwise."""
 
@@ -40,6 +44,19 @@ class Library(ABC):
     def numpy(self, result: Any) -> npt.NDArray[Any]:
         """Return a result as a NumPy array."""
         return np.asarray(result)
+
+
+class _With:
+    """A namespace and a few functions more."""
+
+    def __init__(self, namespace: Any, **functions: Callable[..., Any]) -> None:
+        self.__dict__.update(functions)
+        self._namespace = namespace
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._namespace, name)
+        setattr(self, name, value)
+        return value
 
 
 class NumPy(Library):
@@ -72,9 +89,9 @@ class FklArray(Library):
 
     def call(self, case: Case, inputs: Arrays) -> Call:
         """Return a call that computes the case."""
-        xp = self._xp
-        arrays = [xp.asarray(array, copy=False) for array in inputs]
-        return lambda: np.from_dlpack(case.compute(xp, *arrays))
+        arrays = [self._xp.asarray(array, copy=False) for array in inputs]
+        namespace = _With(self._xp, softmax=self._xp.nn.softmax)
+        return lambda: np.from_dlpack(case.compute(namespace, *arrays))
 
     def kernels_of(self, call: Call) -> int:
         """Count the kernels that one call launches."""
@@ -102,6 +119,8 @@ class NumExpr(Library):
 
     def call(self, case: Case, inputs: Arrays) -> Call:
         """Return a call that computes the case."""
+        if not case.numexpr:
+            raise UnsupportedError(case.name)
         names: dict[str, Any] = dict(zip("abcd", inputs, strict=False))
 
         def name_of(number: re.Match[str]) -> str:
@@ -139,8 +158,8 @@ class Jax(Library):
 
     def call(self, case: Case, inputs: Arrays) -> Call:
         """Return a call that computes the case."""
-        namespace = self._jax.numpy
-        arrays = [namespace.asarray(array) for array in inputs]
+        namespace = _With(self._jax.numpy, softmax=self._jax.nn.softmax)
+        arrays = [self._jax.numpy.asarray(array) for array in inputs]
         compiled = self._jax.jit(lambda *args: case.compute(namespace, *args))
         return lambda: compiled(*arrays).block_until_ready()
 
@@ -163,6 +182,10 @@ class Torch(Library):
             astype=lambda x, dtype: x.to(dtype),
             float32=torch.float32,
             uint8=torch.uint8,
+            sum=torch.sum,
+            mean=torch.mean,
+            std=lambda x, axis, keepdims: torch.std(x, axis, correction=0, keepdim=keepdims),
+            softmax=lambda x: torch.softmax(x, -1),
         )
 
     @property

@@ -20,6 +20,10 @@ AIMS: dict[str, tuple[float, float | None]] = {
     "six_ops": (8, 1.4),
     "exp_sin": (6, None),
     "row": (5, None),
+    "columns": (6, None),
+    "sum_exp": (6, None),
+    "normalise": (6, None),
+    "softmax": (6, None),
 }
 COMPILE_AIM_S = 0.6
 HOST_AIM_US = 8

@@ -15,7 +15,7 @@ import numpy as np
 import report
 from cases import CASES, ELEMENTS, Arrays, Case, differs
 from host import GRAPHS, compile_cost, host_cost
-from libraries import FklArray, Library, installed
+from libraries import FklArray, Library, UnsupportedError, installed
 from measure import Call, interleave, once
 
 _SEED = 20_26
@@ -61,6 +61,8 @@ def _first_calls(
             if not wrong and isinstance(library, FklArray):
                 kernels = library.kernels_of(call)
                 wrong = "" if kernels == 1 else f"{kernels} kernels instead of one"
+        except UnsupportedError:
+            continue
         except Exception as error:
             wrong = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         if wrong:
