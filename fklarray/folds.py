@@ -31,9 +31,9 @@ __all__ = ["extreme", "reduced"]
 def reduced(name: str, x: Array, axis: Axes, keepdims: bool) -> Array:
     """Record a reduction of the table over axes, which fuses with what is before and after it.
 
-    Neighbouring axes are reduced as one while that makes rows no longer than a few chunks; what is
-    left over is reduced after them, from the last axis to the first. So the order in which
-    elements are combined depends on the shape alone.
+    One axis is reduced after the other, the last one first and short ones at the end; those of a
+    small array that are neighbours are one. So the order in which elements are combined depends on
+    the shape alone.
 
     Parameters
     ----------
@@ -58,31 +58,34 @@ def reduced(name: str, x: Array, axis: Axes, keepdims: bool) -> Array:
         dtype = reduced_dtype(REDUCTIONS[name], x._state[0].dtype)
         return full(shape, value, dtype=NUMPY_DTYPES[dtype])
     result = x
-    for rows in _groups(x.shape, axes):
+    for rows in _order(x.shape, axes):
         result = record_reduction(REDUCTIONS[name], result, rows)
     return reshape(result, shape)
 
 
 # What a reduction of nothing is; extremes of nothing are refused.
 _NEUTRAL = {"all": True, "any": False, "prod": 1, "sum": 0}
-# Axes are joined to rows of this many elements: four chunks, or to any number of a small array.
-_LONG_ROW = 512
+# Axes of a small array are joined: a copy, where it takes one, costs less than another kernel.
 _SMALL_ARRAY = 1 << 15
+# Shorter axes are reduced last: a pass over rows of a few elements is slow.
+_SHORT_AXIS = 32
 
 
-def _groups(shape: tuple[int, ...], axes: Sequence[int]) -> list[Rows]:
-    """Return the axes to reduce together, the last ones first; one of several has to stay first."""
-    joins = math.prod(shape) <= _SMALL_ARRAY
-    groups: list[Rows] = []
-    for axis in sorted(axes, reverse=True):
-        if shape[axis] == 1:
-            continue
-        last = groups[-1] if groups else None
-        if last and last.first == axis + 1 and (joins or last.length(shape) < _LONG_ROW):
-            groups[-1] = Rows(axis, last.stop)
+def _order(shape: tuple[int, ...], axes: Sequence[int]) -> list[Rows]:
+    """Return which axes to reduce, one after the other, given what is left by those before."""
+    long = [axis for axis in sorted(axes, reverse=True) if shape[axis] >= _SHORT_AXIS]
+    short = [axis for axis in sorted(axes, reverse=True) if 1 < shape[axis] < _SHORT_AXIS]
+    is_small = math.prod(shape) <= _SMALL_ARRAY
+    left = list(range(len(shape)))
+    order: list[Rows] = []
+    for axis in sorted(long + short, reverse=True) if is_small else long + short:
+        place = left.index(axis)
+        left.remove(axis)
+        if is_small and order and order[-1].first == place + 1:
+            order[-1] = Rows(place, order[-1].stop)
         else:
-            groups.append(Rows(axis, axis + 1))
-    return groups
+            order.append(Rows(place, place + 1))
+    return order
 
 
 def extreme(name: str, x: object, axis: Axes, keepdims: bool) -> Array:

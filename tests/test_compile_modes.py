@@ -17,7 +17,7 @@ import pytest
 import fklarray as xp
 from accuracy import assert_same_bits
 from batches import LAYOUTS, TOGETHER, evaluate, in_layout
-from fklarray import background, evaluation, kernels
+from fklarray import background, evaluation, kernels, plans
 from fklarray_codegen.dtypes import DTYPES, DType
 from fklarray_codegen.ops import ACCEPTED, OPS, Op
 from fklarray_codegen.render import Program
@@ -48,8 +48,8 @@ class Counted:
 
 def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the kernels in memory."""
-    evaluation._plans.clear()
-    for module, name in ((kernels, "_kernels"), (evaluation, "_waiting")):
+    plans.plans.clear()
+    for module, name in ((kernels, "_kernels"), (plans, "_waiting")):
         monkeypatch.setattr(module, name, type(getattr(module, name))())
 
 
@@ -59,7 +59,7 @@ def op_by_op() -> Iterator[None]:
     change = Counted()
     with pytest.MonkeyPatch.context() as patch, xp.config.override(compile="background"):
         patch.setattr(evaluation, "_plan", lambda *_: None)
-        evaluation._plans.clear()
+        plans.plans.clear()
         yield
     assert change.reference_evaluations == change.flushes
 
@@ -264,7 +264,7 @@ def test_a_kernel_on_disk_is_used_at_once(fresh: Path, device: str) -> None:
     with xp.config.override(compile="sync"):
         wanted = np.array(_chain(x) + 2.125)
     kernels._kernels.clear()
-    evaluation._plans.clear()
+    plans.plans.clear()
     change = Counted()
     assert_same_bits(np.array(_chain(x) + 2.125), wanted)
     assert (change.kernels_from_disk, change.reference_evaluations) == (1, 0)

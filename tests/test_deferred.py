@@ -233,6 +233,9 @@ def test_in_place_after_a_join_does_not_reach_its_parts(x: xp.Array, values: np.
 def test_explain_takes_what_is_deferred(x: xp.Array) -> None:
     explanation = xp.explain((x - xp.mean(x)) / xp.std(x))
     assert "subtract" in explanation.graph
+    assert explanation.graph.count("reduce by sum") == 2
+    assert any("over each row" in reason for reason in explanation.reasons)
+    explanation = xp.explain(x - xp.cumulative_sum(x, axis=0) / xp.flip(xp.roll(x, 1)))
     assert any("2 arrays of them" in reason for reason in explanation.reasons)
 
 

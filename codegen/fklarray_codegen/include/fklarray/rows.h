@@ -32,8 +32,8 @@ private:
 
 public:
     // Of chunks [begin, end), `begin` being a multiple of a power of two that is not less than
-    // their number. By value: see Executor<TransformDPP>.
-    static __attribute__((noinline)) Value chunks(const StageType stage, const Point row,
+    // their number.
+    static __attribute__((noinline)) Value chunks(const StageType& stage, const Point& row,
                                                   std::int64_t begin, std::int64_t end,
                                                   std::int64_t length) {
         Pairing<One> pairing;
@@ -154,15 +154,14 @@ struct Executor<fklarray::RowsDPP<Lanes>> {
         const std::int64_t tasks =
             divided || threads == 1 ? 1 : fklarray::smaller(walk.rows, threads * 8);
         const auto rows = [&](std::int64_t task) {
-            for (std::int64_t row = walk.rows * task / tasks; row < walk.rows * (task + 1) / tasks;
-                 ++row) {
-                const Point thread = fklarray::row_point(row, space);
-                if (divided) {
-                    (divide(stream, thread, walk.length, stages), ...);
-                } else {
-                    (whole(thread, walk.length, stages), ...);
-                }
-            }
+            fklarray::for_rows(walk.rows * task / tasks, walk.rows * (task + 1) / tasks, space,
+                               [&](const Point& row) {
+                                   if (divided) {
+                                       (divide(stream, row, walk.length, stages), ...);
+                                   } else {
+                                       (whole(row, walk.length, stages), ...);
+                                   }
+                               });
         };
         if (divided) {
             rows(0);

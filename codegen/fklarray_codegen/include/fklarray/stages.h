@@ -143,8 +143,7 @@ struct States<Lanes_, fk::Tuple<Folds...>> {
     FK_HOST_STATIC type start_last(const File& registers, std::int64_t index, int shift,
                                    int valid) {
         return type(Folds::Reduction::template start<Step>(
-            moved_forward(registers.template get<Folds::slot>(), shift, valid, neutral_of<Folds>()),
-            index)...);
+            ending<Folds>(registers.template get<Folds::slot>(), shift, valid), index)...);
     }
 
     FK_HOST_STATIC type neutral() {
@@ -188,6 +187,11 @@ private:
     FK_HOST_STATIC typename Fold::Value neutral_of() {
         return Fold::Reduction::template neutral<typename Fold::Value>();
     }
+    template <typename Fold, typename Values>
+    FK_HOST_STATIC Values ending(const Values& values, int shift, int valid) {
+        if (valid == Lanes) return values;
+        return moved_forward(values, shift, valid, neutral_of<Fold>());
+    }
     template <std::size_t... Is>
     FK_HOST_STATIC type combine(const type& a, const type& b, std::index_sequence<Is...>) {
         return type(Folds::Reduction::combine(fk::get<Is>(a), fk::get<Is>(b))...);
@@ -214,10 +218,19 @@ struct Walk {
 
 FK_HOST_FUSE std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
-template <int Rank>
-FK_HOST_STATIC Point row_point(std::int64_t row, const Space<Rank>& space) {
-    const auto rows = static_cast<std::int64_t>(rows_of(space));
-    return {0, static_cast<int>(row % rows), static_cast<int>(row / rows)};
+// Calls the body with the points of rows [begin, end).
+template <int Rank, typename Body>
+FK_HOST_STATIC void for_rows(std::int64_t begin, std::int64_t end, const Space<Rank>& space,
+                             const Body& body) {
+    const auto rows = static_cast<int>(rows_of(space));
+    Point point{0, static_cast<int>(begin % rows), static_cast<int>(begin / rows)};
+    for (std::int64_t row = begin; row < end; ++row) {
+        body(point);
+        if (++point.y == rows) {
+            point.y = 0;
+            ++point.z;
+        }
+    }
 }
 
 // Operations on packs below which one thread is faster (measured: a wake-up costs 5 us).
