@@ -201,9 +201,10 @@ def _spread(
     if row.kind == "complex":
         row = DTYPES[f"float{row.bits // 2}"]
     centred = subtract(wide, _mean(wide, axis, True))
-    squares = square(real(centred))
     if wide.dtype.kind == "c":
-        squares = add(squares, square(imag(centred)))
+        squares = add(square(real(centred)), square(imag(centred)))
+    else:
+        squares = square(centred)
     count = math.prod(x.shape[axis] for axis in normal_axes(axis, x.ndim))
     # As in NumPy, a divisor below 0 counts as 0.
     variance = divide(reduced("sum", squares, axis, keepdims), builtins.max(count - correction, 0))

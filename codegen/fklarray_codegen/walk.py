@@ -142,7 +142,9 @@ def _row_step(shape: tuple[int, ...], rows: Rows, strides: Strides) -> int | Non
 def _best_inner(extents: Sequence[int], moves: Sequence[Sequence[int]]) -> int:
     """Return the dimension that packs lie along; 0 is that of the rows."""
     candidates = [axis for axis in range(1, len(extents)) if extents[axis] >= _FEW_ROWS]
-    units = [sum(move[axis] == 1 for move in moves) for axis in range(len(extents))]
+    # What has one value for a row is little beside what has one for each element.
+    large = [move for move in moves if move[0]] or moves
+    units = [sum(move[axis] == 1 for move in large) for axis in range(len(extents))]
     # Of equals, the longest.
     best = max(candidates, key=lambda axis: (units[axis], extents[axis]), default=0)
     return best if extents[0] < _SHORT_ROW or units[0] < units[best] else 0
