@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from fklarray.array import Array
 from fklarray.creation import full
-from fklarray.data_type_functions import astype
 from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, computed_row
 from fklarray.manipulation import reshape
 from fklarray.record import record_reduction
 from fklarray.reductions import (
     Axes,
     array_operand,
+    converted,
     empty_extent,
     normal_axes,
     reduced_on_numpy,
@@ -60,7 +60,7 @@ def reduced(name: str, x: Array, axis: Axes, keepdims: bool) -> Array:
     result = x
     for rows in _order(x.shape, axes):
         result = record_reduction(REDUCTIONS[name], result, rows)
-    return reshape(result, shape)
+    return result if result.shape == shape else reshape(result, shape)
 
 
 # What a reduction of nothing is; extremes of nothing are refused.
@@ -71,7 +71,8 @@ _SMALL_ARRAY = 1 << 15
 _SHORT_AXIS = 32
 
 
-def _order(shape: tuple[int, ...], axes: Sequence[int]) -> list[Rows]:
+@lru_cache(maxsize=4096)
+def _order(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[Rows, ...]:
     """Return which axes to reduce, one after the other, given what is left by those before."""
     long = [axis for axis in sorted(axes, reverse=True) if shape[axis] >= _SHORT_AXIS]
     short = [axis for axis in sorted(axes, reverse=True) if 1 < shape[axis] < _SHORT_AXIS]
@@ -85,7 +86,7 @@ def _order(shape: tuple[int, ...], axes: Sequence[int]) -> list[Rows]:
             order[-1] = Rows(place, order[-1].stop)
         else:
             order.append(Rows(place, place + 1))
-    return order
+    return tuple(order)
 
 
 def extreme(name: str, x: object, axis: Axes, keepdims: bool) -> Array:
@@ -122,9 +123,9 @@ def extreme(name: str, x: object, axis: Axes, keepdims: bool) -> Array:
         return reduced("any" if name == "max" else "all", array, axes, keepdims)
     if name.startswith("arg") and array.shape[axes[0]] == 1:
         return full(reduced_shape(array.shape, axes, keepdims), 0, dtype=np.int64)
-    computed = NUMPY_DTYPES[DTYPES["uint8"] if row.kind == "bool" else computed_row(row)]
-    result = reduced(name, astype(array, computed, copy=False), axes, keepdims)
-    return result if name.startswith("arg") else astype(result, array.dtype, copy=False)
+    computed = DTYPES["uint8"] if row.kind == "bool" else computed_row(row)
+    result = reduced(name, converted(array, computed), axes, keepdims)
+    return result if name.startswith("arg") else converted(result, row)
 
 
 def _on_numpy(name: str, array: Array, axes: tuple[int, ...], keepdims: bool) -> Array:

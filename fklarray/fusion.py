@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from fklarray.deferred import Deferred, DeferredStream, reading
-from fklarray.recording import Leaf, State
+from fklarray.recording import Leaf, State, Stream
 from fklarray_codegen.graph import MAX_LEAVES, MAX_OPERATIONS, Node, linearise, reduce, rewrite
 from fklarray_codegen.layout import contiguous_strides
 from fklarray_codegen.ops import Reduction, reduced_dtype
@@ -28,6 +29,7 @@ __all__ = [
     "passes_of",
     "reduced_alone",
     "reduction_state",
+    "row_strides",
 ]
 
 Shape: TypeAlias = tuple[int, ...]
@@ -148,9 +150,7 @@ class Fused:
 def fuse(node: Node, leaves: tuple[Leaf, ...], shape: Shape) -> Fused | None:
     """Return an expression with the reductions it reads in their places; None if there are none."""
     fitting = [
-        memory
-        for leaf in leaves
-        if (memory := _pending_of(leaf)) and _strides_in(leaf, shape, memory) is not None
+        memory for leaf in leaves if (memory := _pending_of(leaf)) and _fits(leaf, shape, memory)
     ]
     if not fitting:
         return None
@@ -166,8 +166,12 @@ def reduced_alone(reduction: Reduction, operand: State, shape: Shape, rows: Rows
 
 
 def _pending_of(leaf: Leaf) -> PendingReduction | None:
-    if isinstance(leaf, DeferredStream) and isinstance(leaf.buffer, PendingReduction):
-        return leaf.buffer if leaf.buffer.operand is not None and leaf.value == 0 else None
+    """Return the reduction whose results a leaf reads from the first one on, if it is pending."""
+    if not leaf.deferred or leaf.value != 0:
+        return None
+    memory = leaf.buffer if isinstance(leaf, Stream) else None
+    if isinstance(memory, PendingReduction) and memory.operand is not None:
+        return memory
     return None
 
 
@@ -175,6 +179,7 @@ def _aligned(strides: Strides, ndim: int) -> Strides:
     return (0,) * (ndim - len(strides)) + strides
 
 
+@lru_cache(maxsize=8192)
 def _in_space(strides: Strides, context: Shape, space: Shape, rows: Rows) -> Strides | None:
     """Return the strides that something in a smaller shape has in the index space."""
     aligned = _aligned(strides, len(context))
@@ -187,16 +192,17 @@ def _in_space(strides: Strides, context: Shape, space: Shape, rows: Rows) -> Str
     return aligned if context == kept_dimensions else None
 
 
-def _strides_in(leaf: Leaf, context: Shape, memory: PendingReduction) -> Strides | None:
-    """Return a reduction's strides in its index space, if each row reads the row's own value."""
-    strides = _in_space(leaf.strides, context, memory.shape, memory.rows)
-    if strides is None:
-        return None
-    rows = memory.rows
-    kept = contiguous_strides(rows.kept(memory.shape))
-    own = kept[: rows.first] + (0,) * (rows.stop - rows.first) + kept[rows.first :]
-    # In a shape without rows, an array of one row has no stride to be told by.
-    return strides if strides == own else None
+@lru_cache(maxsize=4096)
+def row_strides(space: Shape, rows: Rows) -> Strides:
+    """Return the strides of values of rows, in C order, in the index space."""
+    kept = contiguous_strides(rows.kept(space))
+    return kept[: rows.first] + (0,) * (rows.stop - rows.first) + kept[rows.first :]
+
+
+def _fits(leaf: Leaf, context: Shape, memory: PendingReduction) -> bool:
+    """Return whether each row of a shape reads the row's own value."""
+    space, rows = memory.shape, memory.rows
+    return _in_space(leaf.strides, context, space, rows) == row_strides(space, rows)
 
 
 class _Collector:
@@ -246,17 +252,15 @@ class _Collector:
         memory = _pending_of(leaf)
         if memory is None or (memory.shape, memory.rows) != (self.space, self.rows):
             return None
-        if memory in self.pending:
-            entry = self.pending[memory]
-        else:
-            operand = memory.operand
-            if operand is None or _strides_in(leaf, context, memory) is None:
-                return None
+        operand = memory.operand
+        if operand is None or not _fits(leaf, context, memory):
+            return None
+        entry = self.pending.get(memory)
+        if entry is None:
             structure = self._structure(*operand, self.space)
-            if structure is None:
-                return None
-            entry = self.pending[memory] = (memory.reduction, structure)
-        return entry if _strides_in(leaf, context, memory) is not None else None
+            if structure is not None:
+                entry = self.pending[memory] = (memory.reduction, structure)
+        return entry
 
     def _number(self, leaf: Leaf, strides: Strides) -> int:
         key = (id(leaf), strides)

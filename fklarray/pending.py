@@ -53,6 +53,8 @@ def admit(state: State, shape: tuple[int, ...]) -> None:
     """
     result = stream_of(state).buffer
     assert isinstance(result, Deferred)
+    if result.nbytes < _LEAST_BYTES:
+        return
     blocks = _kept_blocks(result)
     kept = sum(blocks.values())
     if kept < _LEAST_BYTES or kept < _SMALL * math.prod(shape) * state[0].dtype.itemsize:

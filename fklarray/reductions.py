@@ -23,6 +23,7 @@ __all__ = [
     "Axes",
     "Function",
     "array_operand",
+    "converted",
     "deferred_on_numpy",
     "empty_extent",
     "floating_operand",
@@ -72,6 +73,12 @@ def in_dtype(x: Array, dtype: DtypeLike | None) -> Array:
     if own.kind == "complex" and row.kind not in ("complex", "bool"):
         raise TypeError(f"cannot convert {own} to {row}; take the real part with real()")
     return Array(x.shape, cast_state(x._state, row))
+
+
+def converted(x: Array, row: DType) -> Array:
+    """Return an array in a data type; itself if it has that already."""
+    state = x._state
+    return x if state[0].dtype is row else Array(x._shape, cast_state(state, row))
 
 
 def floating_operand(function: str, x: object, dtype: DtypeLike | None) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fklarray.fusion import Fused
+from fklarray.fusion import Fused, row_strides
 from fklarray.recording import Stream
 from fklarray_codegen.layout import contiguous_strides
 from fklarray_codegen.staged import StagedProgram
@@ -77,6 +77,5 @@ def staged(fused: Fused, *, of_rows: bool) -> Staged | None:
 
 
 def _stored_strides(plan: Plan, shape: tuple[int, ...], rows: Rows) -> list[tuple[int, ...]]:
-    kept = contiguous_strides(rows.kept(shape))
-    of_row = kept[: rows.first] + (0,) * (rows.stop - rows.first) + kept[rows.first :]
-    return [of_row] * len(plan.row_values) + [contiguous_strides(shape)] * len(plan.element_results)
+    values, results = plan.row_values, plan.element_results
+    return [row_strides(shape, rows)] * len(values) + [contiguous_strides(shape)] * len(results)

@@ -8,7 +8,6 @@ import math
 import numpy as np
 
 from fklarray.array import Array
-from fklarray.data_type_functions import astype
 from fklarray.dtype_rows import (
     DTYPES,
     NUMPY_DTYPES,
@@ -22,6 +21,7 @@ from fklarray.folds import extreme, reduced
 from fklarray.reductions import (
     Axes,
     array_operand,
+    converted,
     deferred_on_numpy,
     floating_operand,
     in_dtype,
@@ -45,8 +45,7 @@ def _summed(function: str, x: Array, dtype: DtypeLike | None) -> tuple[Array, DT
 def _accumulate(name: str, x: Array, axis: Axes, dtype: DtypeLike | None, keepdims: bool) -> Array:
     x, row = _summed(name, x, dtype)
     # 16-bit floats are added in float32 and rounded once.
-    wide = astype(x, NUMPY_DTYPES[computed_row(row)], copy=False)
-    return astype(reduced(name, wide, axis, keepdims), NUMPY_DTYPES[row], copy=False)
+    return converted(reduced(name, converted(x, computed_row(row)), axis, keepdims), row)
 
 
 def sum(
@@ -183,8 +182,7 @@ def mean(
     """
     x = floating_operand("mean", x, dtype)
     row = floating_row(x._state[0].dtype)
-    wide = astype(x, NUMPY_DTYPES[computed_row(row)], copy=False)
-    return astype(_mean(wide, axis, keepdims), NUMPY_DTYPES[row], copy=False)
+    return converted(_mean(converted(x, computed_row(row)), axis, keepdims), row)
 
 
 def _spread(
@@ -197,7 +195,7 @@ def _spread(
 ) -> Array:
     x = floating_operand(name, x, dtype)
     row = floating_row(x._state[0].dtype)
-    wide = astype(x, NUMPY_DTYPES[computed_row(row)], copy=False)
+    wide = converted(x, computed_row(row))
     if row.kind == "complex":
         row = DTYPES[f"float{row.bits // 2}"]
     centred = subtract(wide, _mean(wide, axis, True))
@@ -209,7 +207,7 @@ def _spread(
     # As in NumPy, a divisor below 0 counts as 0.
     variance = divide(reduced("sum", squares, axis, keepdims), builtins.max(count - correction, 0))
     result = variance if name == "var" else sqrt(variance)
-    return astype(result, NUMPY_DTYPES[row], copy=False)
+    return converted(result, row)
 
 
 def var(

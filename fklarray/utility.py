@@ -5,21 +5,19 @@ from __future__ import annotations
 import builtins
 import operator
 
-import numpy as np
-
 from fklarray.array import Array
-from fklarray.data_type_functions import astype
+from fklarray.dtype_rows import DTYPES
 from fklarray.elementwise import not_equal, subtract
 from fklarray.folds import reduced
 from fklarray.joining import concat
 from fklarray.manipulation import broadcast_to
-from fklarray.reductions import Axes, array_operand, normal_axis
+from fklarray.reductions import Axes, array_operand, converted, normal_axis
 
 __all__ = ["all", "any", "diff"]
 
 
 def _truth(name: str, x: Array, axis: Axes, keepdims: builtins.bool) -> Array:
-    return reduced(name, astype(array_operand(name, x), np.bool, copy=False), axis, keepdims)
+    return reduced(name, converted(array_operand(name, x), DTYPES["bool"]), axis, keepdims)
 
 
 def all(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fklarray_codegen.dtypes import DType
+from fklarray_codegen.dtypes import DTYPES, DType
 from fklarray_codegen.graph import Node
 from fklarray_codegen.layout import Inner
 from fklarray_codegen.staging import Plan, Stage
@@ -132,8 +132,10 @@ class StagedProgram:
         for number, stage in enumerate(self.plan.stages):
             lines += [f"    // Stage {number + 1}", *self._stage(number, stage, sources)]
         steps = [step for stage in self.plan.stages for step in stage.steps]
-        # The place of an element takes part in what fills a register.
-        dtypes = list(dict.fromkeys([*(step.node.dtype for step in steps), *self.stored]))
+        dtypes = list(dict.fromkeys(step.node.dtype for step in steps))
+        # Places are counted in 32 bits at least.
+        if any(op.result == "index" for stage in self.plan.stages for op in stage.reductions):
+            dtypes = list(dict.fromkeys([*dtypes, DTYPES["int32"]]))
         names = ", ".join(f"stage{number}" for number in range(len(self.plan.stages)))
         return unit(
             headers(dtypes, {step.node.op for step in steps}, f"fklarray/{self.direction}.h"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from fklarray_codegen.layout import Inner, Period, collapse, inner_class
 
@@ -24,8 +24,7 @@ _FEW_ROWS = 16
 _MAX_THREADS = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(NamedTuple):
     """What the rows of an index space are: neighbouring axes, walked as one.
 
     Attributes

@@ -91,7 +91,7 @@ private:
     FK_HOST_STATIC Value at(const StageType& stage, const Tile& tile, int x, std::int64_t row) {
         return run_chain(Point{x, static_cast<int>(row), tile.z}, stage.chain,
                          [&](const auto& registers)
-                             FKLARRAY_INLINED { return S::template start<0>(registers, row); });
+                             FKLARRAY_INLINED { return S::start(registers, row); });
     }
 
     FK_HOST_STATIC void combine(Value* to, const Value* a, const Value* b, int width) {
@@ -111,14 +111,15 @@ private:
             const bool is_first = row - begin < partial_values;
             const Value* before = is_first ? &neutral : running;
             for (int x = tile.begin; x < whole; ++x, ++running, before += !is_first) {
-                *running = S::combine(*before, at(inside, tile, x, row));
+                *running = S::append(*before, at(inside, tile, x, row));
             }
-            if (tile.is_last) *running = S::combine(*before, at(stage, tile, whole, row));
+            if (tile.is_last) *running = S::append(*before, at(stage, tile, whole, row));
         }
         for (std::int64_t row = end - begin; row < partial_values; ++row) {
             for (int x = 0; x < width; ++x) partial[row * width + x] = S::neutral();
         }
-        for (int x = 0; x < width; ++x) partial[x] = S::fold_partials(partial + x, width);
+        for (int x = 0; x < width; ++x)
+            partial[x] = S::template fold_partials<partial_values>(partial + x, width);
     }
 };
 

@@ -66,15 +66,25 @@ struct ReductionBy {
     using Result = T;
     template <typename T, int Lanes>
     using State = Pack<T, Lanes>;
+    template <typename T, int Lanes>
+    using Folded = Pack<T, Lanes>;
 
-    // `index` is the first lane's, and grows by Step.
-    template <int Step, typename T, int Lanes>
+    // With the number of the pack in its row, or of the row across which packs lie.
+    template <typename T, int Lanes>
     FK_HOST_DEVICE_STATIC Pack<T, Lanes> start(const Pack<T, Lanes>& values, std::int64_t) {
         return values;
     }
     template <typename T, int Lanes>
+    FK_HOST_DEVICE_STATIC Pack<T, Lanes> append(const Pack<T, Lanes>& a, const Pack<T, Lanes>& b) {
+        return lift<Functor>(a, b);
+    }
+    template <typename T, int Lanes>
     FK_HOST_DEVICE_STATIC Pack<T, Lanes> combine(const Pack<T, Lanes>& a, const Pack<T, Lanes>& b) {
         return lift<Functor>(a, b);
+    }
+    template <int Step, typename T, int Lanes>
+    FK_HOST_DEVICE_STATIC const Pack<T, Lanes>& folding(const Pack<T, Lanes>& state) {
+        return state;
     }
     template <typename T, int Lanes>
     FK_HOST_DEVICE_STATIC Pack<T, Lanes / 2> half(const Pack<T, Lanes>& state, int which) {
@@ -136,55 +146,70 @@ struct All : ReductionBy<LogicalAnd> {
     }
 };
 
+// A value and where in its row it was. While packs are taken in one after the other, that is the
+// number of the pack, as an integer of the value's size; lanes are folded by the element's number.
+template <typename T, typename Index, int Lanes>
+struct PlacedPack {
+    Pack<T, Lanes> value;
+    Pack<Index, Lanes> index;
+};
+
+template <typename T>
+using PackNumber = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
+
 // The first place of the extreme value, or of NaN.
 template <typename Extreme, typename IsBetter>
 struct Position {
     template <typename T>
     using Result = std::int64_t;
     template <typename T, int Lanes>
-    struct State {
-        Pack<T, Lanes> value;
-        Pack<std::int64_t, Lanes> index;
-    };
+    using State = PlacedPack<T, PackNumber<T>, Lanes>;
+    template <typename T, int Lanes>
+    using Folded = PlacedPack<T, std::int64_t, Lanes>;
 
     template <typename T>
     FK_HOST_DEVICE_STATIC T neutral() {
         return Extreme::template neutral<T>();
     }
-    template <int Step, typename T, int Lanes>
-    FK_HOST_DEVICE_STATIC State<T, Lanes> start(const Pack<T, Lanes>& values, std::int64_t index) {
-        State<T, Lanes> state{values, splat<std::int64_t, Lanes>(index)};
-        if constexpr (Step != 0) {
-            for (int lane = 0; lane < Lanes; ++lane) state.index.vector[lane] += Step * lane;
-        }
-        return state;
-    }
     template <typename T, int Lanes>
-    FK_HOST_DEVICE_STATIC State<T, Lanes> combine(const State<T, Lanes>& a,
-                                                  const State<T, Lanes>& b) {
+    FK_HOST_DEVICE_STATIC State<T, Lanes> start(const Pack<T, Lanes>& values, std::int64_t number) {
+        using Index = PackNumber<T>;
+        return {values, splat<Index, Lanes>(static_cast<Index>(number))};
+    }
+    // b comes later than a: where they are as good, a stays.
+    template <typename T, int Lanes>
+    FK_HOST_DEVICE_STATIC State<T, Lanes> append(const State<T, Lanes>& a,
+                                                 const State<T, Lanes>& b) {
+        return chosen(is_better(b.value.vector, a.value.vector), a, b);
+    }
+    template <typename T, typename Index, int Lanes>
+    FK_HOST_DEVICE_STATIC PlacedPack<T, Index, Lanes>
+    combine(const PlacedPack<T, Index, Lanes>& a, const PlacedPack<T, Index, Lanes>& b) {
         const auto x = a.value.vector;
         const auto y = b.value.vector;
-        // Lanes of b are taken where they are better, or as good and earlier.
-        auto better = IsBetter::exec(y, x);
         auto equal = x == y;
-        if constexpr (std::is_floating_point_v<T>) {
-            better = (better | (y != y)) & (x == x);
-            equal = equal | ((x != x) & (y != y));
-        }
-        const auto earlier = b.index.vector < a.index.vector;
-        using Wide = std::decay_t<decltype(earlier)>;
-        const Wide take = mask_like<Wide>(better) | (mask_like<Wide>(equal) & earlier);
-        State<T, Lanes> state;
-        state.index.vector = select(take, b.index.vector, a.index.vector);
-        state.value.vector = select(mask_like<std::decay_t<decltype(better)>>(take), y, x);
-        return state;
+        if constexpr (std::is_floating_point_v<T>) equal = equal | ((x != x) & (y != y));
+        using Mask = std::decay_t<decltype(equal)>;
+        const Mask earlier = mask_like<Mask>(b.index.vector < a.index.vector);
+        return chosen(is_better(y, x) | (equal & earlier), a, b);
+    }
+    // Step is 1 where the lanes are elements of the row, 0 where they belong to different rows.
+    template <int Step, typename T, int Lanes>
+    FK_HOST_DEVICE_STATIC Folded<T, Lanes> folding(const State<T, Lanes>& state) {
+        std::int64_t lanes[Lanes];
+        for (int lane = 0; lane < Lanes; ++lane) lanes[lane] = Step * lane;
+        Folded<T, Lanes> folded{state.value, {}};
+        __builtin_memcpy(&folded.index, lanes, sizeof(lanes));
+        folded.index.vector +=
+            convert<std::int64_t>(state.index.vector) * (Step == 0 ? 1 : std::int64_t{Lanes});
+        return folded;
     }
     template <typename T, int Lanes>
-    FK_HOST_DEVICE_STATIC State<T, Lanes / 2> half(const State<T, Lanes>& state, int which) {
+    FK_HOST_DEVICE_STATIC Folded<T, Lanes / 2> half(const Folded<T, Lanes>& state, int which) {
         return {half_of(state.value, which), half_of(state.index, which)};
     }
     template <typename T, int Lanes>
-    FK_HOST_DEVICE_STATIC Pack<std::int64_t, Lanes> result(const State<T, Lanes>& state) {
+    FK_HOST_DEVICE_STATIC Pack<std::int64_t, Lanes> result(const Folded<T, Lanes>& state) {
         return state.index;
     }
 
@@ -193,6 +218,22 @@ private:
     template <typename To, typename From>
     FK_HOST_DEVICE_STATIC To mask_like(From mask) {
         return convert<Element<To>>(mask);
+    }
+    template <typename V>
+    FK_HOST_DEVICE_STATIC auto is_better(V y, V x) {
+        auto better = IsBetter::exec(y, x);
+        if constexpr (is_floating<V>) better = (better | (y != y)) & (x == x);
+        return better;
+    }
+    template <typename Mask, typename T, typename Index, int Lanes>
+    FK_HOST_DEVICE_STATIC PlacedPack<T, Index, Lanes>
+    chosen(Mask mask, const PlacedPack<T, Index, Lanes>& a, const PlacedPack<T, Index, Lanes>& b) {
+        PlacedPack<T, Index, Lanes> state;
+        state.value.vector = select(mask, b.value.vector, a.value.vector);
+        state.index.vector =
+            select(mask_like<std::decay_t<decltype(a.index.vector < a.index.vector)>>(mask),
+                   b.index.vector, a.index.vector);
+        return state;
     }
 };
 

@@ -67,7 +67,7 @@ private:
     FK_HOST_STATIC typename S::type at(const StageType& stage, Point thread, std::int64_t x) {
         thread.x = static_cast<int>(x);
         return run_chain(thread, stage.chain, [&](const auto& registers) FKLARRAY_INLINED {
-            return S::template start<1>(registers, x * Lanes);
+            return S::start(registers, x);
         });
     }
 
@@ -92,7 +92,7 @@ private:
             for (typename S::type& value : partial) value = S::neutral();
             for (int step = 0; step < packs; ++step) {
                 typename S::type& value = partial[step % subs];
-                value = S::combine(value, at(inside, row, x + step));
+                value = S::append(value, at(inside, row, x + step));
             }
             return S::fold_lanes(S::template fold_partials<subs>(partial, 1));
         }
@@ -109,7 +109,7 @@ private:
     FK_HOST_STATIC Value fold_steps(const StageType& inside, const Point& row, std::int64_t x,
                                     std::index_sequence<Is...>, Running... running) {
         for (int step = 0; step < packs; step += subs) {
-            ((running = S::combine(running, at(inside, row, x + step + Is))), ...);
+            ((running = S::append(running, at(inside, row, x + step + Is))), ...);
         }
         const typename S::type partial[] = {running...};
         return S::fold_lanes(S::template fold_partials<subs>(partial, 1));
@@ -126,9 +126,9 @@ private:
             const int shift = length < Lanes ? 0 : Lanes - valid;
             const auto states =
                 run_chain(thread, stage.chain, [&](const auto& registers) FKLARRAY_INLINED {
-                    return S::template start_last<1>(registers, x * Lanes, shift, valid);
+                    return S::start_last(registers, x, shift, valid);
                 });
-            partial[sub] = S::combine(partial[sub], states);
+            partial[sub] = S::append(partial[sub], states);
         }
         return S::fold_lanes(S::template fold_partials<subs>(partial, 1));
     }

@@ -20,6 +20,8 @@ struct Fold {
     static constexpr int slot = Slot;
     template <int Lanes>
     using State = typename Reduction::template State<T, Lanes>;
+    template <int Lanes>
+    using Folded = typename Reduction::template Folded<T, Lanes>;
 
     StreamParams<typename Reduction::template Result<T>, Rank, inner> params;
 };
@@ -121,64 +123,110 @@ FK_HOST_STATIC void run_writes(const Point& thread, const StageType& stage) {
     });
 }
 
-// What is done with the states of all folds of one stage.
-template <int Lanes_, typename Ends>
-struct States;
+template <typename... Folds, typename Tuple, std::size_t... Is>
+FK_HOST_STATIC Tuple combine_all(const fk::Tuple<Folds...>*, const Tuple& a, const Tuple& b,
+                                 std::index_sequence<Is...>) {
+    return Tuple(Folds::Reduction::combine(fk::get<Is>(a), fk::get<Is>(b))...);
+}
 
-template <int Lanes_, typename... Folds>
-struct States<Lanes_, fk::Tuple<Folds...>> {
-    static constexpr int Lanes = Lanes_;
-    using type = fk::Tuple<typename Folds::template State<Lanes>...>;
-    using One = States<1, fk::Tuple<Folds...>>;
+// States of all folds of a stage whose lanes have become elements of a row, or rows.
+template <int Lanes, typename Ends>
+struct FoldedStates;
 
-    // Step is 1 where the lanes are elements of the row, 0 where they belong to different rows.
-    template <int Step, typename File>
-    FK_HOST_STATIC type start(const File& registers, std::int64_t index) {
-        return type(Folds::Reduction::template start<Step>(registers.template get<Folds::slot>(),
-                                                           index)...);
+template <int Lanes, typename... Folds>
+struct FoldedStates<Lanes, fk::Tuple<Folds...>> {
+    using Ends = fk::Tuple<Folds...>;
+    using type = fk::Tuple<typename Folds::template Folded<Lanes>...>;
+    using One = FoldedStates<1, Ends>;
+
+    FK_HOST_STATIC type combine(const type& a, const type& b) {
+        return combine_all(static_cast<const Ends*>(nullptr), a, b, Indices());
     }
-
-    // For the end of a row: only the first lanes count, once the pack is moved forward.
-    template <int Step, typename File>
-    FK_HOST_STATIC type start_last(const File& registers, std::int64_t index, int shift,
-                                   int valid) {
-        return type(Folds::Reduction::template start<Step>(
-            ending<Folds>(registers.template get<Folds::slot>(), shift, valid), index)...);
-    }
-
-    FK_HOST_STATIC type neutral() {
-        return type(Folds::Reduction::template start<0>(
-            splat<typename Folds::Value, Lanes>(neutral_of<Folds>()), 0)...);
-    }
-
-    FK_HOST_STATIC type combine(const type& a, const type& b) { return combine(a, b, Indices()); }
 
     FK_HOST_STATIC typename One::type fold_lanes(const type& states) {
         if constexpr (Lanes == 1) {
             return states;
         } else {
-            return States<Lanes / 2, fk::Tuple<Folds...>>::fold_lanes(halved(states, Indices()));
+            using Half = FoldedStates<Lanes / 2, Ends>;
+            return Half::fold_lanes(
+                Half::combine(half(states, 0, Indices()), half(states, 1, Indices())));
         }
     }
 
-    // The eight partial values of a chunk, `stride` apart.
-    FK_HOST_STATIC type fold_partials(const type* partial, std::int64_t stride) {
-        return fold_partials<partial_values>(partial, stride);
+    FK_HOST_STATIC void store_all(const Point& thread, const type& states, const Ends& ends) {
+        store_all(thread, states, ends, Indices());
     }
-    template <int Count>
+
+private:
+    using Indices = std::index_sequence_for<Folds...>;
+    template <std::size_t... Is>
+    FK_HOST_STATIC auto half(const type& states, int which, std::index_sequence<Is...>) {
+        return typename FoldedStates<Lanes / 2, Ends>::type(
+            Folds::Reduction::half(fk::get<Is>(states), which)...);
+    }
+    template <std::size_t... Is>
+    FK_HOST_STATIC void store_all(const Point& thread, const type& states, const Ends& ends,
+                                  std::index_sequence<Is...>) {
+        (store(thread, Folds::Reduction::result(fk::get<Is>(states)), fk::get<Is>(ends).params),
+         ...);
+    }
+};
+
+// The states of all folds of a stage while they run.
+template <int Lanes, typename Ends>
+struct States;
+
+template <int Lanes, typename... Folds>
+struct States<Lanes, fk::Tuple<Folds...>> {
+    using Ends = fk::Tuple<Folds...>;
+    using type = fk::Tuple<typename Folds::template State<Lanes>...>;
+    using Folded = FoldedStates<Lanes, Ends>;
+    using One = typename Folded::One;
+
+    template <typename File>
+    FK_HOST_STATIC type start(const File& registers, std::int64_t number) {
+        return type(Folds::Reduction::start(registers.template get<Folds::slot>(), number)...);
+    }
+
+    // For the end of a row: only the first lanes count, once the pack is moved forward.
+    template <typename File>
+    FK_HOST_STATIC type start_last(const File& registers, std::int64_t number, int shift,
+                                   int valid) {
+        return type(Folds::Reduction::start(
+            ending<Folds>(registers.template get<Folds::slot>(), shift, valid), number)...);
+    }
+
+    FK_HOST_STATIC type neutral() {
+        return type(Folds::Reduction::start(
+            splat<typename Folds::Value, Lanes>(neutral_of<Folds>()), 0)...);
+    }
+
+    // Takes in what comes later in the row.
+    FK_HOST_STATIC type append(const type& a, const type& b) { return append(a, b, Indices()); }
+
+    FK_HOST_STATIC type combine(const type& a, const type& b) {
+        return combine_all(static_cast<const Ends*>(nullptr), a, b, Indices());
+    }
+
+    // The partial values of a chunk, `stride` apart.
+    template <int Count = partial_values>
     FK_HOST_STATIC type fold_partials(const type* partial, std::int64_t stride) {
         if constexpr (Count == 1) {
             return *partial;
         } else {
-            // 0 with 4, 2 with 6: the even ones and the odd ones, each in halves.
+            // The even ones and the odd ones, each in halves: 0 with 8, 4 with 12, and so on.
             return combine(fold_partials<Count / 2>(partial, 2 * stride),
                            fold_partials<Count / 2>(partial + stride, 2 * stride));
         }
     }
 
-    template <typename Ends>
+    FK_HOST_STATIC typename One::type fold_lanes(const type& states) {
+        return Folded::fold_lanes(folding<1>(states, Indices()));
+    }
+
+    // Where each lane is a row of its own.
     FK_HOST_STATIC void store_all(const Point& thread, const type& states, const Ends& ends) {
-        store_all(thread, states, ends, Indices());
+        Folded::store_all(thread, folding<0>(states, Indices()), ends);
     }
 
 private:
@@ -193,20 +241,13 @@ private:
         return moved_forward(values, shift, valid, neutral_of<Fold>());
     }
     template <std::size_t... Is>
-    FK_HOST_STATIC type combine(const type& a, const type& b, std::index_sequence<Is...>) {
-        return type(Folds::Reduction::combine(fk::get<Is>(a), fk::get<Is>(b))...);
+    FK_HOST_STATIC type append(const type& a, const type& b, std::index_sequence<Is...>) {
+        return type(Folds::Reduction::append(fk::get<Is>(a), fk::get<Is>(b))...);
     }
-    template <std::size_t... Is>
-    FK_HOST_STATIC auto halved(const type& states, std::index_sequence<Is...>) {
-        using Half = typename States<Lanes / 2, fk::Tuple<Folds...>>::type;
-        return Half(Folds::Reduction::combine(Folds::Reduction::half(fk::get<Is>(states), 0),
-                                              Folds::Reduction::half(fk::get<Is>(states), 1))...);
-    }
-    template <typename Ends, std::size_t... Is>
-    FK_HOST_STATIC void store_all(const Point& thread, const type& states, const Ends& ends,
-                                  std::index_sequence<Is...>) {
-        (store(thread, Folds::Reduction::result(fk::get<Is>(states)), fk::get<Is>(ends).params),
-         ...);
+    template <int Step, std::size_t... Is>
+    FK_HOST_STATIC typename Folded::type folding(const type& states, std::index_sequence<Is...>) {
+        return
+            typename Folded::type(Folds::Reduction::template folding<Step>(fk::get<Is>(states))...);
     }
 };
 
