@@ -52,9 +52,11 @@ def summarize(backend: str, chunk: Any, mean: float, std: float) -> Any:
     """Return one chunk's mean, variance and greatest energy, and the kernels launched for it."""
     xp = importlib.import_module(backend)
     before = launches(xp)
-    level = energy(xp, xp.asarray(chunk), mean, std)
-    values = [float(value) for value in (xp.mean(level), xp.var(level), xp.max(level))]
-    return xp.asarray([[*values, launches(xp) - before]])
+    level = xp.reshape(energy(xp, xp.asarray(chunk), mean, std), (-1,))
+    values = xp.mean(level), xp.var(level), xp.max(level)
+    if hasattr(xp, "materialize"):
+        xp.materialize(*values)  # one kernel for all three
+    return xp.asarray([[*map(float, values), launches(xp) - before]])
 
 
 def launches(xp: Any) -> int:

@@ -89,7 +89,7 @@ def _order(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[Rows, ...]:
     return tuple(order)
 
 
-def extreme(name: str, x: object, axis: Axes, keepdims: bool) -> Array:
+def extreme(name: str, x: object, axis: Axes, keepdims: bool, *, called: str = "") -> Array:
     """Record a reduction that chooses among the elements: an extreme, or its place.
 
     Parameters
@@ -100,6 +100,8 @@ def extreme(name: str, x: object, axis: Axes, keepdims: bool) -> Array:
         Array of any data type.
     axis, keepdims
         As they were given.
+    called : str
+        Name of the function that was called, if it is another.
 
     Raises
     ------
@@ -110,14 +112,15 @@ def extreme(name: str, x: object, axis: Axes, keepdims: bool) -> Array:
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     """
-    array = array_operand(name, x)
+    array = array_operand(called or name, x)
     row = array._state[0].dtype
     axes = normal_axes(axis, array.ndim)
     if row.kind == "complex":
         return _on_numpy(name, array, axes, keepdims)
     if empty_extent(array.shape, axes):
+        function = called or name
         raise ValueError(
-            f"{name} over axes {axes} of shape {array.shape} has no elements to choose from"
+            f"{function} over axes {axes} of shape {array.shape} has no elements to choose from"
         )
     if row.kind == "bool" and name in ("max", "min"):
         return reduced("any" if name == "max" else "all", array, axes, keepdims)

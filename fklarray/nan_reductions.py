@@ -205,9 +205,10 @@ def _extreme_but_nan(
         choose = {"max": np.fmax, "min": np.fmin}[name].reduce
         return reduced_on_numpy(f"nan{name}", choose, x, axis, keepdims, chooses=True)
     if not _floating(x):
-        return extreme(name, x, axis, keepdims)
+        return extreme(name, x, axis, keepdims, called=f"nan{name}")
     unknown = isnan(x)
-    greatest = extreme(name, where(unknown, worst, x), axis, keepdims)
+    known = where(unknown, worst, x)
+    greatest = extreme(name, known, axis, keepdims, called=f"nan{name}")
     return where(all(unknown, axis=axis, keepdims=keepdims), np.nan, greatest)
 
 

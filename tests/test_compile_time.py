@@ -6,7 +6,7 @@ import statistics
 import time
 from pathlib import Path
 
-from fklarray.evaluation import include_folders
+from fklarray.plans import include_folders
 from fklarray_runtime import compile_library, find_compiler
 from golden_graphs import FOLDER, GRAPHS
 

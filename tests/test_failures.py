@@ -305,7 +305,9 @@ def _run_while_compiling(
         f'mv {started}.part {started}\n{before};; esac\nexec {real} "$@"\n'
     )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
-    code = f"started = {str(started)!r}\n{BACKGROUND}\n{code}"
+    # Whoever runs the tests in the background may have had interrupts ignored.
+    interrupts = "signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"import signal\n{interrupts}\nstarted = {str(started)!r}\n{BACKGROUND}\n{code}"
     result = _run(code, tmp_path, CXX=str(script), FKLARRAY_COMPILE="background")
     return result, int(started.read_text())
 

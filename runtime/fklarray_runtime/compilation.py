@@ -6,7 +6,6 @@ import errno
 import os
 import signal
 import subprocess
-import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from fklarray_runtime.cpu import target
+from fklarray_runtime.private_files import temporary_folder
 
 _COMMON_FLAGS = (
     "-std=c++17",
@@ -172,8 +172,8 @@ def run_compiler(
     """
     output = output.absolute()
     # The compiler's own temporary files lie there too, so that a killed one leaves nothing.
-    with tempfile.TemporaryDirectory(prefix=".compile-", dir=output.parent) as folder:
-        result = Path(folder) / "library.so"
+    with temporary_folder((".compile-", output.parent)) as folder:
+        result = folder / "library.so"
         arguments = [
             *command,
             *command_flags(command, vector_math),
@@ -183,16 +183,16 @@ def run_compiler(
             str(result),
             *(("-lmvec", "-lm") if vector_math else ("-lm",)),
         ]
-        environment = _environment(command, folder, cache or output.parent)
+        environment = _environment(command, str(folder), cache or output.parent)
         if is_zig(command):
-            status, stderr = _run_zig(arguments, Path(folder), environment)
+            status, stderr = _run_zig(arguments, folder, environment)
         else:
             status, stderr = _run(arguments, environment)
         if status != 0 or not result.exists():
             if "No space left on device" in stderr:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(output))
-            if not Path(folder).exists():  # somebody cleared the cache meanwhile
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
+            if not folder.exists():  # somebody cleared the cache meanwhile
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
             raise CompileError(arguments, source, status, stderr)
         result.replace(output)
 

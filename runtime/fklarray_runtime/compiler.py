@@ -12,7 +12,6 @@ import os
 import shlex
 import shutil
 import sys
-import tempfile
 import threading
 import warnings
 from contextlib import suppress
@@ -31,7 +30,7 @@ from fklarray_runtime.compilation import (
     run_compiler,
 )
 from fklarray_runtime.cpu import target
-from fklarray_runtime.private_files import write_atomically
+from fklarray_runtime.private_files import temporary_folder, write_atomically
 
 __all__ = [
     "SEARCH_ORDER",
@@ -188,23 +187,16 @@ def probe(command: tuple[str, ...], cache_directory: Path | None = None) -> Comp
     if shutil.which(command[0]) is None:
         raise CompilerError("not found")
     fingerprint = _fingerprint(command)
-    with _probe_folder(cache_directory) as folder:
-        work = cache_directory or Path(folder)
+    # The cache first: a library must be loadable from there, which /tmp may forbid (noexec).
+    with temporary_folder((".probe-", cache_directory), ("fklarray-probe-", None)) as folder:
+        work = cache_directory or folder
         try:
-            kind, version = _try(command, True, Path(folder), work)
+            kind, version = _try(command, True, folder, work)
         except CompilerError:
             # Most often there is just no libmvec, as outside glibc.
-            kind, version = _try(command, False, Path(folder), work)
+            kind, version = _try(command, False, folder, work)
             return Compiler(command, kind, version, fingerprint, vector_math=False)
     return Compiler(command, kind, version, fingerprint, vector_math=True)
-
-
-def _probe_folder(cache_directory: Path | None) -> tempfile.TemporaryDirectory[str]:
-    # The cache first: a library must be loadable from there, which /tmp may forbid (noexec).
-    try:
-        return tempfile.TemporaryDirectory(prefix=".probe-", dir=cache_directory)
-    except OSError:
-        return tempfile.TemporaryDirectory(prefix="fklarray-probe-")
 
 
 def _try(

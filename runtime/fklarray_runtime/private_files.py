@@ -7,8 +7,9 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
-from contextlib import suppress
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _DISK_ERRORS = frozenset(
@@ -18,6 +19,36 @@ _DISK_ERRORS = frozenset(
         errno.EEXIST, errno.ENOTDIR, errno.ELOOP,
     }
 )  # fmt: skip
+
+
+@contextmanager
+def temporary_folder(*places: tuple[str, Path | None]) -> Generator[Path]:
+    """Make a private folder that is gone afterwards.
+
+    `tempfile.TemporaryDirectory` would also remove it at the end of a child that is forked
+    meanwhile.
+
+    Parameters
+    ----------
+    *places : (str, Path or None)
+        How its name begins, and where it lies (None: the system's folder for temporary files); the
+        first place that can be written to is taken.
+
+    Raises
+    ------
+    OSError
+        If none can be.
+    """
+    for prefix, parent in places[:-1]:
+        with suppress(OSError):
+            folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+            break
+    else:
+        folder = Path(tempfile.mkdtemp(prefix=places[-1][0], dir=places[-1][1]))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_atomically(path: Path, data: bytes) -> None:
