@@ -6,7 +6,7 @@
 
 FKLARRAY_ENTRY int fkl_entry(const void** params, void* stream) {
     using namespace fklarray;
-    constexpr int lanes = pack_lanes<std::int16_t, std::int64_t>();
+    constexpr int lanes = pack_lanes<std::int16_t, std::int64_t, std::int32_t>();
     // 1. Parameters
     const auto space = *reinterpret_cast<const Space<2>*>(params[0]);
     const auto x0 = *reinterpret_cast<const Strided<std::int16_t, 2, Inner::unit>*>(params[1]);
