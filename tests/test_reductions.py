@@ -127,6 +127,17 @@ def test_bits_depend_on_the_shape_alone(
         np.testing.assert_array_equal(other, first)
 
 
+@pytest.mark.parametrize("width", [2879, 2881, 2887, 2888, 2889, 4320 + 1])
+def test_tiles_of_columns_do_not_touch_each_others_elements(width: int, device: str) -> None:
+    """The last pack of a row is moved back, and may lie in a tile of its own."""
+    values = RNG.standard_normal((50, width)).astype(np.float32)
+    exponential = np.exp(values - values.max(0))
+    for threads in (1, 2):
+        with xp.config.override(threads=threads):
+            found = np.asarray(xp.nn.softmax(xp.asarray(values, device=device), axis=0))
+            np.testing.assert_allclose(found, exponential / exponential.sum(0), rtol=1e-4)
+
+
 @pytest.mark.parametrize("axis", [0, 1, None])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_bits_do_not_depend_on_the_threads(axis: int | None, dtype: str, device: str) -> None:

@@ -41,7 +41,7 @@ public:
     static constexpr std::int64_t max_packs(std::int64_t rows) {
         const std::int64_t packs =
             max_bytes / static_cast<std::int64_t>(sizeof(Value)) / (partial_values + levels(rows));
-        return packs > 1 ? packs : 1;
+        return packs > 2 ? packs : 2;
     }
 
     // Folds rows [begin, end), `begin` being a multiple of a chunk and of a power of two chunks not
@@ -51,7 +51,7 @@ public:
                                                Value* results) {
         const int width = tile.end - tile.begin;
         // No constructor runs over memory that is written before it is read.
-        alignas(64) char memory[max_bytes + sizeof(Value)];
+        alignas(64) char memory[max_bytes];
         Value* const partial = reinterpret_cast<Value*>(memory);
         Value* const pairs = partial + partial_values * width;
         std::uint64_t chunks = 0;
@@ -143,12 +143,14 @@ struct Executor<fklarray::ColumnsDPP<Lanes>> {
         ((width = fklarray::smaller(width, widest<Stages>(rows))), ...);
         // Enough tiles for every thread, as long as they are not too narrow to be read well.
         const std::int64_t wanted = threads == 1 ? 1 : (2 * threads + planes - 1) / planes;
-        while (width > narrowest && (packs + width - 1) / width < wanted) width = (width + 1) / 2;
-        const std::int64_t tiles = (packs + width - 1) / width;
+        while (width > narrowest && tilesOf(packs, width) < wanted) width = (width + 1) / 2;
+        const std::int64_t tiles = tilesOf(packs, width);
         const auto tile = [&](std::int64_t task) {
-            const int begin = static_cast<int>(task % tiles * width);
-            const int end = static_cast<int>(fklarray::smaller(begin + width, packs));
-            return fklarray::Tile{begin, end, static_cast<int>(task / tiles), end == packs};
+            const std::int64_t begin = task % tiles * width;
+            const bool isLast = task % tiles == tiles - 1;
+            return fklarray::Tile{static_cast<int>(begin),
+                                  static_cast<int>(isLast ? packs : begin + width),
+                                  static_cast<int>(task / tiles), isLast};
         };
         if constexpr (sizeof...(Stages) == 1) {
             if (tiles * planes < threads && rows >= 2 * leastRows) {
@@ -168,13 +170,21 @@ private:
     static constexpr int mostBlocks = 64;
     static constexpr std::int64_t widestTile = 512;
 
+    // A last tile of one pack belongs to the one before it: the pack may be moved back over that
+    // one's last, and no other thread may work on the same elements.
+    FK_HOST_FUSE std::int64_t tilesOf(std::int64_t packs, std::int64_t width) {
+        return packs / width + (packs % width > 1 || packs < width ? 1 : 0);
+    }
+
+    // One less than what fits: the last tile may have one pack more.
     template <typename Stage>
     FK_HOST_STATIC std::int64_t widest(std::int64_t rows) {
         if constexpr (Stage::work == fklarray::Work::fold) {
             return fklarray::smaller(widestTile,
-                                     fklarray::ColumnFold<Lanes, Stage>::max_packs(rows));
+                                     fklarray::ColumnFold<Lanes, Stage>::max_packs(rows)) -
+                   1;
         } else {
-            return widestTile;
+            return widestTile - 1;
         }
     }
 
@@ -210,7 +220,7 @@ private:
         while (block * mostBlocks < rows) block *= 2;
         const std::int64_t blocks = (rows + block - 1) / block;
         const int width = tile.end - tile.begin;
-        alignas(64) char memory[mostBlocks * narrowest * sizeof(typename Fold::Value)];
+        alignas(64) char memory[mostBlocks * (narrowest + 1) * sizeof(typename Fold::Value)];
         auto* const results = reinterpret_cast<typename Fold::Value*>(memory);
         stream.run(blocks, [&](std::int64_t task) {
             Fold::rows(stage, tile, task * block, fklarray::smaller((task + 1) * block, rows),
