@@ -25,14 +25,22 @@ from fklarray.kernels import COUNTERS, compile_seconds, has_compiler, kernel_cac
 from fklarray.plans import (
     Draft,
     Plan,
+    draft_of,
     launch_of,
     lay_out,
     new_plan,
     plans,
     result_dtypes,
-    unit_of,
 )
-from fklarray.recording import Leaf, Scalar, State, Stream, stream_of, stream_state
+from fklarray.recording import (
+    Leaf,
+    Scalar,
+    State,
+    Stream,
+    is_contiguous,
+    stream_of,
+    stream_state,
+)
 from fklarray.reference import Values, evaluate_on_numpy, reduce_on_numpy, view_of
 from fklarray.staged_plans import staged
 from fklarray_codegen.dtypes import DTYPES, DType
@@ -144,21 +152,25 @@ def evaluate_reduction(
     dtype = reduced_dtype(reduction, operand[0].dtype)
     if config.compile == "background" and has_compiler():
         # One kernel serves all layouts.
-        (operand,) = evaluate(*operand, shape)
-        shape, operand = _rows_last(operand, shape, rows)
+        shape, operand = _rows_last(_in_order(operand, shape), shape, rows)
         rows = Rows(len(shape) - 1, len(shape))
-    for _ in range(2):
+    # The second time in C order: its strides may be what stands in the way.
+    for state in (operand, None):
+        operand = state or _in_order(operand, shape)
         fused = reduced_alone(reduction, operand, shape, rows)
         results = _evaluate_fused(fused, rows.kept(shape), at_once=True)
         if results:
             return stream_state(stream_of(results[0]).buffer, dtype, kept)
-        # Its strides may be what stands in the way.
-        (operand,) = evaluate(*operand, shape)
     values = view_of(stream_of(operand), operand[0].dtype, shape)
     result = _allocate(dtype, kept)
     view_of(stream_of(result), dtype, kept)[...] = reduce_on_numpy(reduction, values, rows)
     count("reference_evaluations")
     return result
+
+
+def _in_order(state: State, shape: tuple[int, ...]) -> State:
+    """Return an array that fills its memory in C order: the same one, or computed anew."""
+    return state if is_contiguous(state, shape) else evaluate(*state, shape)[0]
 
 
 def _rows_last(operand: State, shape: tuple[int, ...], rows: Rows) -> tuple[tuple[int, int], State]:
@@ -187,11 +199,11 @@ def _evaluate_fused(
     plan = plans.get(key)
     if plan is None:
         plan = new_plan(key, lambda: _stage(fused, of_rows), math.prod(fused.shape), at_once)
-    if plan is None or plan.staged is None:
+    if plan is None or plan.stages is None:
         return None
+    stages = plan.stages
     _, leaves = resolved((fused.root, fused.leaves))
-    stages = plan.staged.program.plan
-    rows = [_allocate(dtype, plan.staged.row_shape) for dtype in stages.row_values]
+    rows = [_allocate(dtype, fused.rows.kept(fused.shape)) for dtype in stages.row_values]
     elements = [_allocate(dtype, fused.shape) for dtype in stages.element_results]
     _launch(plan, leaves, tuple(map(stream_of, rows + elements)), is_flush)
     for memory, node, numbers in fused.pending:
@@ -202,9 +214,7 @@ def _evaluate_fused(
 
 def _stage(fused: Fused, of_rows: bool) -> Draft | None:
     kernel = staged(fused, of_rows=of_rows)
-    if kernel is None:
-        return None
-    return Draft(unit_of(kernel.program), kernel.program, kernel.laid_out, kernel)
+    return draft_of(*kernel) if kernel else None
 
 
 def _allocate(dtype: DType, shape: tuple[int, ...]) -> State:
@@ -365,7 +375,7 @@ def program_of(
     fused = fuse(node, leaves, shape)
     kernel = fused and staged(fused, of_rows=shape != fused.shape)
     if kernel:
-        return kernel.program
+        return kernel[0]
     strides = [leaf.strides for leaf in leaves if isinstance(leaf, Stream)]
     laid_out = layout(shape, strides, [contiguous_strides(shape)] * len(result_dtypes(node)))
     return compose(node, laid_out.rank, laid_out.inner)

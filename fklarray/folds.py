@@ -17,10 +17,10 @@ from fklarray.reductions import (
     Axes,
     array_operand,
     converted,
-    empty_extent,
     normal_axes,
     reduced_on_numpy,
     reduced_shape,
+    refuse_nothing,
 )
 from fklarray_codegen.ops import REDUCTIONS, reduced_dtype
 from fklarray_codegen.walk import Rows
@@ -117,11 +117,7 @@ def extreme(name: str, x: object, axis: Axes, keepdims: bool, *, called: str = "
     axes = normal_axes(axis, array.ndim)
     if row.kind == "complex":
         return _on_numpy(name, array, axes, keepdims)
-    if empty_extent(array.shape, axes):
-        function = called or name
-        raise ValueError(
-            f"{function} over axes {axes} of shape {array.shape} has no elements to choose from"
-        )
+    refuse_nothing(called or name, array.shape, axes)
     if row.kind == "bool" and name in ("max", "min"):
         return reduced("any" if name == "max" else "all", array, axes, keepdims)
     if name.startswith("arg") and array.shape[axes[0]] == 1:

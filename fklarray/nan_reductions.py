@@ -26,6 +26,7 @@ from fklarray.folds import extreme
 from fklarray.reductions import (
     Axes,
     array_operand,
+    converted,
     deferred_on_numpy,
     floating_operand,
     normal_axes,
@@ -84,10 +85,7 @@ def nancumsum(x: Array, /, *, axis: int | None = None, dtype: DtypeLike | None =
 
 def _wide(x: Array) -> Array:
     """Return an operand in the data type that its means are computed in."""
-    from fklarray.data_type_functions import astype
-
-    row = computed_row(floating_row(x._state[0].dtype))
-    return astype(x, NUMPY_DTYPES[row], copy=False)
+    return converted(x, computed_row(floating_row(x._state[0].dtype)))
 
 
 def _rounded(result: Array, x: Array) -> Array:

@@ -4,35 +4,32 @@ from __future__ import annotations
 
 import builtins
 
-import numpy as np
-
 from fklarray.array import Array
-from fklarray.data_type_functions import astype
-from fklarray.dtype_rows import NUMPY_DTYPES, computed_row, floating_row
+from fklarray.dtype_rows import DType, computed_row, floating_row
 from fklarray.elementwise import add, divide, exp, isfinite, log, subtract
 from fklarray.manipulation import squeeze
-from fklarray.reductions import Axes, array_operand, empty_extent, normal_axes
+from fklarray.reductions import Axes, array_operand, converted, empty_extent, normal_axes
 from fklarray.searching import where
 from fklarray.statistical import max, sum
 
 __all__ = ["log_softmax", "logsumexp", "softmax"]
 
 
-def _wide(function: str, x: Array) -> tuple[Array, np.dtype[np.generic]]:
+def _wide(function: str, x: Array) -> tuple[Array, DType]:
     """Return the array in the data type that is computed in, and that of the result."""
     x = array_operand(function, x)
     row = x._state[0].dtype
     if row.kind == "complex":
         raise TypeError(f"{function} needs real values, not {x.dtype}")
     row = floating_row(row)
-    return astype(x, NUMPY_DTYPES[computed_row(row)], copy=False), NUMPY_DTYPES[row]
+    return converted(x, computed_row(row)), row
 
 
-def _shifted(function: str, x: Array, axis: Axes) -> tuple[Array, np.dtype[np.generic]]:
+def _shifted(function: str, x: Array, axis: Axes) -> tuple[Array, DType]:
     """Return the distances to the greatest element, and the data type of the result."""
-    wide, dtype = _wide(function, x)
+    wide, row = _wide(function, x)
     # Without elements there is no greatest.
-    return subtract(wide, max(wide, axis=axis, keepdims=True)) if wide.size else wide, dtype
+    return subtract(wide, max(wide, axis=axis, keepdims=True)) if wide.size else wide, row
 
 
 def softmax(x: Array, /, *, axis: Axes = -1) -> Array:
@@ -58,17 +55,17 @@ def softmax(x: Array, /, *, axis: Axes = -1) -> Array:
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     """
-    shifted, dtype = _shifted("softmax", x, axis)
+    shifted, row = _shifted("softmax", x, axis)
     exponential = exp(shifted)
     total = sum(exponential, axis=axis, keepdims=True)
-    return astype(divide(exponential, total), dtype, copy=False)
+    return converted(divide(exponential, total), row)
 
 
 def log_softmax(x: Array, /, *, axis: Axes = -1) -> Array:
     """Return the logarithm of `softmax`, precise where that is small. Otherwise as `softmax`."""
-    shifted, dtype = _shifted("log_softmax", x, axis)
+    shifted, row = _shifted("log_softmax", x, axis)
     total = log(sum(exp(shifted), axis=axis, keepdims=True))
-    return astype(subtract(shifted, total), dtype, copy=False)
+    return converted(subtract(shifted, total), row)
 
 
 def logsumexp(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
@@ -95,13 +92,13 @@ def logsumexp(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     """
-    wide, dtype = _wide("logsumexp", x)
+    wide, row = _wide("logsumexp", x)
     axes = normal_axes(axis, wide.ndim)
     if empty_extent(wide.shape, axes):
-        return astype(log(sum(wide, axis=axis, keepdims=keepdims)), dtype, copy=False)
+        return converted(log(sum(wide, axis=axis, keepdims=keepdims)), row)
     greatest = max(wide, axis=axis, keepdims=True)
     # An infinite one would give NaN.
     greatest = where(isfinite(greatest), greatest, 0)
     total = log(sum(exp(subtract(wide, greatest)), axis=axis, keepdims=keepdims))
     shift = greatest if keepdims else squeeze(greatest, axes)
-    return astype(add(total, shift), dtype, copy=False)
+    return converted(add(total, shift), row)

@@ -15,26 +15,26 @@ from fklarray import background
 from fklarray.config import config
 from fklarray.core import prepare_launch
 from fklarray.kernels import Kernel, Unit, build, kernel_cache
-from fklarray.staged_plans import Staged
 from fklarray_codegen import INCLUDE
 from fklarray_codegen.dtypes import DType
 from fklarray_codegen.graph import STREAMS, Node
 from fklarray_codegen.layout import Layout, Period, contiguous_strides, layout
 from fklarray_codegen.render import Program, compose
 from fklarray_codegen.staged import StagedProgram
+from fklarray_codegen.staging import Plan as Stages
 from fklarray_codegen.walk import Walk
 
 __all__ = [
     "Draft",
     "Key",
     "Plan",
+    "draft_of",
     "include_folders",
     "launch_of",
     "lay_out",
     "new_plan",
     "plans",
     "result_dtypes",
-    "unit_of",
 ]
 
 _MAX_PLANS = 4096
@@ -54,7 +54,7 @@ class Plan:
     row: int
     operations: int
     is_special: bool  # has complex scalars or repeating leaves
-    staged: Staged | None
+    stages: Stages | None  # of a kernel with reductions
     launch: object = None  # for the core: the same for a contiguous result, if it is not special
 
 
@@ -65,7 +65,6 @@ class Draft:
     unit: Unit
     program: Program | StagedProgram
     laid_out: Layout | Walk
-    staged: Staged | None
 
 
 plans: dict[Key, Plan] = {}
@@ -104,13 +103,14 @@ def lay_out(
     """Lay out the kernel of an elementwise expression, given the strides of what it stores."""
     laid_out = layout(shape, strides, [target] * len(result_dtypes(node)))
     program = compose(node, laid_out.rank, laid_out.inner)
-    return Draft(unit_of(program), program, laid_out, None)
+    return draft_of(program, laid_out)
 
 
-def unit_of(program: Program | StagedProgram) -> Unit:
-    """Return the translation unit of a program, as the settings have it built and kept."""
+def draft_of(program: Program | StagedProgram, laid_out: Layout | Walk) -> Draft:
+    """Return the draft of a program, whose unit is built and kept as the settings say."""
     signature = f"{config.fkl_include or ''}\n{program.signature}"
-    return Unit(signature, program, include_folders(), kernel_cache())
+    unit = Unit(signature, program, include_folders(), kernel_cache())
+    return Draft(unit, program, laid_out)
 
 
 _T = TypeVar("_T")
@@ -154,7 +154,7 @@ def _make_plan(kernel: Kernel, waiting: Draft) -> Plan:
         laid_out.shape[-1],
         program.operations,
         bool(complex_leaves or periodic),
-        waiting.staged,
+        program.plan if isinstance(program, StagedProgram) else None,
     )
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "one_correction",
     "reduced_on_numpy",
     "reduced_shape",
+    "refuse_nothing",
     "wide",
 ]
 
@@ -243,10 +244,8 @@ def reduced_on_numpy(
     """
     array = array_operand(name, x)
     axes = normal_axes(axis, array.ndim)
-    if chooses and empty_extent(array.shape, axes):
-        raise ValueError(
-            f"{name} over axes {axes} of shape {array.shape} has no elements to choose from"
-        )
+    if chooses:
+        refuse_nothing(name, array.shape, axes)
     return deferred_on_numpy(
         lambda values: reduce(values, axis=axes, keepdims=keepdims),
         [array],
@@ -279,3 +278,17 @@ def wide(function: Callable[[Any], Any], row: DType) -> Callable[[Any], Any]:
 def empty_extent(shape: tuple[int, ...], axes: Sequence[int]) -> bool:
     """Return whether a result is, or would be if there were any, a reduction of no element."""
     return math.prod(shape[axis] for axis in axes) == 0
+
+
+def refuse_nothing(function: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    """Check that a reduction which chooses one of its elements has any.
+
+    Raises
+    ------
+    ValueError
+        If there are no elements to choose from.
+    """
+    if empty_extent(shape, axes):
+        raise ValueError(
+            f"{function} over axes {axes} of shape {shape} has no elements to choose from"
+        )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fklarray.fusion import Fused, row_strides
 from fklarray.recording import Stream
 from fklarray_codegen.layout import contiguous_strides
@@ -11,7 +9,7 @@ from fklarray_codegen.staged import StagedProgram
 from fklarray_codegen.staging import Plan, plan_stages
 from fklarray_codegen.walk import Rows, Walk, walk
 
-__all__ = ["Staged", "staged"]
+__all__ = ["staged"]
 
 # Rows that are read more than once across their neighbours have to fit into the cache together:
 # as many as fill a cache line, at 8 bytes.
@@ -20,27 +18,8 @@ _MAX_COLUMN = 16384
 _MAX_STEPS = 128
 
 
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """A kernel with reductions before it is compiled.
-
-    Attributes
-    ----------
-    program : StagedProgram
-        Its text.
-    laid_out : Walk
-        Its index space.
-    row_shape : tuple of int
-        Shape of the values of rows.
-    """
-
-    program: StagedProgram
-    laid_out: Walk
-    row_shape: tuple[int, ...]
-
-
-def staged(fused: Fused, *, of_rows: bool) -> Staged | None:
-    """Return the kernel of an expression; None if it cannot, or should not, be one kernel.
+def staged(fused: Fused, *, of_rows: bool) -> tuple[StagedProgram, Walk] | None:
+    """Return the program of an expression and its index space; None if it should not be one.
 
     Parameters
     ----------
@@ -73,7 +52,7 @@ def staged(fused: Fused, *, of_rows: bool) -> Staged | None:
     program = StagedProgram(plan, laid_out.direction, laid_out.rank, laid_out.inner)
     if program.direction == "columns" and program.passes > 1 and rows.length(shape) > _MAX_COLUMN:
         return None
-    return Staged(program, laid_out, rows.kept(shape))
+    return program, laid_out
 
 
 def _stored_strides(plan: Plan, shape: tuple[int, ...], rows: Rows) -> list[tuple[int, ...]]:
