@@ -22,6 +22,7 @@ __all__ = [
     "depth",
     "reading",
     "resolved",
+    "resolved_leaves",
 ]
 
 # Longest chain of deferred results before the first of them is computed.
@@ -36,12 +37,14 @@ class Deferred:
     Attributes
     ----------
     nbytes : int
-        Memory that the result will take and that its operands hold until then.
+        Memory that the result will take and that its operands hold until then, at most.
+    result_bytes : int
+        Memory that the result will take.
     depth : int
         Length of the longest chain of deferred results that ends here.
     """
 
-    __slots__ = ("__weakref__", "_recipe", "_result", "depth", "nbytes")
+    __slots__ = ("__weakref__", "_recipe", "_result", "depth", "nbytes", "result_bytes")
 
     # What the runtime's blocks have; no address equals this one.
     address = -1
@@ -54,7 +57,13 @@ class Deferred:
         self._result: Stream | None = None
         self.depth = 1 + max(map(depth, operands), default=0)
         blocks = {id(leaf.buffer): leaf.buffer.nbytes for leaf in _streams(operands)}
+        self.result_bytes = nbytes
         self.nbytes = nbytes + sum(blocks.values())
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the result is yet to be computed."""
+        return self._recipe is not None
 
     def view(self) -> memoryview:
         """Return the bytes of the result, computed now."""
@@ -68,7 +77,7 @@ class Deferred:
         return [
             leaf.buffer
             for leaf in _streams(recipe[1])
-            if isinstance(leaf.buffer, Deferred) and leaf.buffer._recipe is not None
+            if isinstance(leaf.buffer, Deferred) and leaf.buffer.is_pending
         ]
 
     def sources(self) -> list[Stream]:
@@ -127,14 +136,11 @@ def _streams(states: Sequence[State]) -> list[Stream]:
 
 def depth(state: State) -> int:
     """Return the length of the longest chain of deferred results that a state reads."""
-    return max(
-        (
-            leaf.buffer.depth
-            for leaf in state[1]
-            if leaf.deferred and isinstance(leaf, Stream) and isinstance(leaf.buffer, Deferred)
-        ),
-        default=0,
-    )
+    longest = 0
+    for leaf in state[1]:
+        if leaf.deferred and isinstance(leaf, Stream) and isinstance(leaf.buffer, Deferred):
+            longest = max(longest, leaf.buffer.depth)
+    return longest
 
 
 def deferred_state(
@@ -164,10 +170,16 @@ def reading(memory: Deferred, dtype: DType, shape: tuple[int, ...]) -> State:
 def resolved(state: State) -> State:
     """Return a state whose leaves are all in memory, computing those that are not."""
     node, leaves = state
+    in_memory = resolved_leaves(leaves)
+    return state if in_memory is leaves else (node, in_memory)
+
+
+def resolved_leaves(leaves: tuple[Leaf, ...]) -> tuple[Leaf, ...]:
+    """Return the same leaves in memory, computing those that are not; themselves if all are."""
     for leaf in leaves:
         if leaf.deferred:
-            return node, _resolved_leaves(leaves)
-    return state
+            return _resolved_leaves(leaves)
+    return leaves
 
 
 def _resolved_leaves(leaves: tuple[Leaf, ...]) -> tuple[Leaf, ...]:

@@ -17,9 +17,9 @@ import numpy as np
 
 from fklarray.config import config
 from fklarray.core import connect, core_counters
-from fklarray.deferred import resolved
+from fklarray.deferred import resolved, resolved_leaves
 from fklarray.dtype_rows import NUMPY_DTYPES
-from fklarray.fusion import Fused, fuse, reduced_alone
+from fklarray.fusion import Fused, Pattern, fuse, reduced_alone
 from fklarray.interchange import repeated_row
 from fklarray.kernels import COUNTERS, compile_seconds, has_compiler, kernel_cache
 from fklarray.plans import (
@@ -194,26 +194,25 @@ def _evaluate_fused(
     """Run an expression with reductions as one kernel; None if there is none."""
     if not config.compiles:
         return None
-    of_rows = shape != fused.shape
-    key = (fused.root, fused.shape, fused.rows, of_rows, *fused.strides)
+    pattern, leaves, memories = fused
+    of_rows = shape != pattern.shape
+    key = (pattern, of_rows)
     plan = plans.get(key)
     if plan is None:
-        plan = new_plan(key, lambda: _stage(fused, of_rows), math.prod(fused.shape), at_once)
-    if plan is None or plan.stages is None:
+        plan = new_plan(key, lambda: _stage(pattern, of_rows), math.prod(pattern.shape), at_once)
+    if plan is None or plan.results is None:
         return None
-    stages = plan.stages
-    _, leaves = resolved((fused.root, fused.leaves))
-    rows = [_allocate(dtype, fused.rows.kept(fused.shape)) for dtype in stages.row_values]
-    elements = [_allocate(dtype, fused.shape) for dtype in stages.element_results]
-    _launch(plan, leaves, tuple(map(stream_of, rows + elements)), is_flush)
-    for memory, node, numbers in fused.pending:
-        memory.settle(stream_of(rows[stages.row_nodes.index((node, numbers))]))
-    found = [(rows if is_row else elements)[number] for is_row, number in stages.results]
+    leaves = resolved_leaves(leaves)
+    states = [_allocate(dtype, extents) for dtype, extents in plan.results.targets]
+    _launch(plan, leaves, tuple([stream_of(state) for state in states]), is_flush)
+    for memory, number in zip(memories, plan.results.pending, strict=True):
+        memory.settle(stream_of(states[number]))
+    found = [states[number] for number in plan.results.results]
     return [stream_state(stream_of(state).buffer, state[0].dtype, shape) for state in found]
 
 
-def _stage(fused: Fused, of_rows: bool) -> Draft | None:
-    kernel = staged(fused, of_rows=of_rows)
+def _stage(pattern: Pattern, of_rows: bool) -> Draft | None:
+    kernel = staged(pattern, of_rows=of_rows)
     return draft_of(*kernel) if kernel else None
 
 
@@ -373,7 +372,7 @@ def program_of(
 ) -> Program | StagedProgram:
     """Return the program that evaluating an expression would run, without running it."""
     fused = fuse(node, leaves, shape)
-    kernel = fused and staged(fused, of_rows=shape != fused.shape)
+    kernel = fused and staged(fused.pattern, of_rows=shape != fused.pattern.shape)
     if kernel:
         return kernel[0]
     strides = [leaf.strides for leaf in leaves if isinstance(leaf, Stream)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from functools import lru_cache
 from typing import Any
 
@@ -52,13 +53,13 @@ def reduced(name: str, x: Array, axis: Axes, keepdims: bool) -> Array:
         If an axis is given twice.
     """
     axes = normal_axes(axis, x.ndim)
-    shape = reduced_shape(x.shape, axes, keepdims)
-    if not x.size:
+    shape, order = _plan(x.shape, axes, operator.index(keepdims))
+    if order is None:
         value = _NEUTRAL[name] if math.prod(shape) else 0
         dtype = reduced_dtype(REDUCTIONS[name], x._state[0].dtype)
         return full(shape, value, dtype=NUMPY_DTYPES[dtype])
     result = x
-    for rows in _order(x.shape, axes):
+    for rows in order:
         result = record_reduction(REDUCTIONS[name], result, rows)
     return result if result.shape == shape else reshape(result, shape)
 
@@ -72,6 +73,14 @@ _SHORT_AXIS = 32
 
 
 @lru_cache(maxsize=4096)
+def _plan(
+    shape: tuple[int, ...], axes: tuple[int, ...], keepdims: int
+) -> tuple[tuple[int, ...], tuple[Rows, ...] | None]:
+    """Return the shape of a result, and the order of its axes; none if there are no elements."""
+    order = _order(shape, axes) if math.prod(shape) else None
+    return reduced_shape(shape, axes, bool(keepdims)), order
+
+
 def _order(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[Rows, ...]:
     """Return which axes to reduce, one after the other, given what is left by those before."""
     long = [axis for axis in sorted(axes, reverse=True) if shape[axis] >= _SHORT_AXIS]

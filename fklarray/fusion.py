@@ -12,10 +12,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from fklarray.deferred import Deferred, DeferredStream, reading
 from fklarray.recording import Leaf, State, Stream
+from fklarray_codegen.dtypes import DType
 from fklarray_codegen.graph import MAX_LEAVES, MAX_OPERATIONS, Node, linearise, reduce, rewrite
 from fklarray_codegen.layout import contiguous_strides
 from fklarray_codegen.ops import Reduction, reduced_dtype
@@ -24,6 +25,7 @@ from fklarray_codegen.walk import Rows
 __all__ = [
     "MAX_PASSES",
     "Fused",
+    "Pattern",
     "PendingReduction",
     "fuse",
     "passes_of",
@@ -41,7 +43,6 @@ _Structure: TypeAlias = tuple[Node, tuple[Any, ...]]
 # A kernel passes over a row so often at most; a loop would make ever longer ones of its steps.
 MAX_PASSES = 4
 _MAX_REDUCTIONS = 12
-_MAX_ROOTS = 4096
 
 
 class PendingReduction(Deferred):
@@ -68,14 +69,13 @@ class PendingReduction(Deferred):
         operand: State,
         shape: Shape,
         rows: Rows,
+        nbytes: int,
     ) -> None:
-        results = math.prod(rows.kept(shape))
-        itemsize = reduced_dtype(reduction, operand[0].dtype).itemsize
-        super().__init__(compute, (operand,), results * itemsize)
+        super().__init__(compute, (operand,), nbytes)
         self.reduction = reduction
         self.shape = shape
         self.rows = rows
-        self.passes = 1 + passes_of(operand)
+        self.passes = 1 + (passes_of(operand) if self.depth > 1 else 0)
 
     def _run(self, compute: Callable[..., State], operands: Sequence[State]) -> State:
         return compute(self, *operands)
@@ -115,54 +115,141 @@ def reduction_state(
     reduction, operand, shape, rows
         As in `PendingReduction`.
     """
-    memory = PendingReduction(compute, reduction, operand, shape, rows)
-    return reading(memory, reduced_dtype(reduction, operand[0].dtype), rows.kept(shape))
+    dtype, kept, nbytes = _outcome(reduction, operand[0].dtype, shape, rows)
+    memory = PendingReduction(compute, reduction, operand, shape, rows, nbytes)
+    return reading(memory, dtype, kept)
 
 
-@dataclass(frozen=True, slots=True)
-class Fused:
-    """An expression over one index space in which reductions stand.
+@lru_cache(maxsize=4096)
+def _outcome(reduction: Reduction, dtype: DType, shape: Shape, rows: Rows) -> tuple[Any, ...]:
+    """Return data type, shape and bytes of a reduction's results."""
+    kept = rows.kept(shape)
+    result = reduced_dtype(reduction, dtype)
+    return result, kept, math.prod(kept) * result.itemsize
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pattern:
+    """An expression over one index space in which reductions stand, whatever the arrays are.
 
     Attributes
     ----------
     root : Node
         The expression, or an ``"outputs"`` node.
-    leaves : tuple of Leaf
-        Its leaves; some may be deferred for other reasons.
+    numbers : tuple of int
+        Which of the leaves that were met each of its leaves is.
     strides : tuple of tuple of int
         Of each leaf in the index space.
     shape : tuple of int
         The index space.
     rows : Rows
         Its rows.
-    pending : tuple of (PendingReduction, Node, tuple of int)
-        The reductions, each with its node and the leaves of `root` that it reads.
+    pending : tuple of (int, Node, tuple of int)
+        Which of the pending results that were met it computes, each with its node and the leaves
+        of `root` that it reads.
     """
 
     root: Node
-    leaves: tuple[Leaf, ...]
+    numbers: tuple[int, ...]
     strides: tuple[Strides, ...]
     shape: Shape
     rows: Rows
-    pending: tuple[tuple[PendingReduction, Node, tuple[int, ...]], ...]
+    pending: tuple[tuple[int, Node, tuple[int, ...]], ...]
+
+
+class Fused(NamedTuple):
+    """A pattern with the leaves and the pending results that it was found for.
+
+    Attributes
+    ----------
+    pattern : Pattern
+        The same object for all that differ in their arrays alone.
+    leaves : tuple of Leaf
+        The leaves of its root; some may be deferred for other reasons.
+    memories : tuple of PendingReduction
+        The pending results that it computes.
+    """
+
+    pattern: Pattern
+    leaves: tuple[Leaf, ...]
+    memories: tuple[PendingReduction, ...]
+
+
+_MAX_PATTERNS = 4096
+_patterns: dict[Any, Pattern | None] = {}
 
 
 def fuse(node: Node, leaves: tuple[Leaf, ...], shape: Shape) -> Fused | None:
     """Return an expression with the reductions it reads in their places; None if there are none."""
+    met = _Met({}, {})
+    key = (shape, met.describe(node, leaves))
+    try:
+        pattern = _patterns[key]
+    except KeyError:
+        pattern = _find(node, leaves, shape, met)
+        if len(_patterns) >= _MAX_PATTERNS:
+            _patterns.clear()
+        _patterns[key] = pattern
+    if pattern is None:
+        return None
+    known, memories = tuple(met.leaves), tuple(met.memories)
+    return Fused(
+        pattern,
+        tuple([known[number] for number in pattern.numbers]),
+        tuple([memories[number] for number, _, _ in pattern.pending]),
+    )
+
+
+def reduced_alone(reduction: Reduction, operand: State, shape: Shape, rows: Rows) -> Fused:
+    """Return a reduction of an operand without deferred leaves as an expression of its own."""
+    node, leaves = operand
+    strides = tuple([leaf.strides for leaf in leaves])
+    return Fused(_alone(reduction, node, strides, shape, rows), leaves, ())
+
+
+@lru_cache(maxsize=_MAX_PATTERNS)
+def _alone(
+    reduction: Reduction, node: Node, strides: tuple[Strides, ...], shape: Shape, rows: Rows
+) -> Pattern:
+    aligned = tuple(_aligned(one, len(shape)) for one in strides)
+    return Pattern(reduce(reduction, node), tuple(range(len(strides))), aligned, shape, rows, ())
+
+
+class _Met(NamedTuple):
+    """Numbers of the leaves and pending results of an expression, as they are met."""
+
+    leaves: dict[Leaf, int]
+    memories: dict[PendingReduction, int]
+
+    def describe(self, node: Node, leaves: tuple[Leaf, ...]) -> tuple[Any, ...]:
+        """Return all that a pattern depends on: of the arrays it is which of them are the same."""
+        parts: list[Any] = [node]
+        for leaf in leaves:
+            number = self.leaves.get(leaf)
+            parts.append(number)
+            if number is not None:
+                continue
+            self.leaves[leaf] = len(self.leaves)
+            parts.append(leaf.strides)
+            memory = _pending_of(leaf) if leaf.deferred else None
+            operand = memory.operand if memory is not None else None
+            if memory is None or operand is None:
+                continue
+            parts.append(self.memories.get(memory, memory.reduction))
+            if memory not in self.memories:
+                self.memories[memory] = len(self.memories)
+                parts += memory.shape, memory.rows, self.describe(*operand)
+        return tuple(parts)
+
+
+def _find(node: Node, leaves: tuple[Leaf, ...], shape: Shape, met: _Met) -> Pattern | None:
     fitting = [
         memory for leaf in leaves if (memory := _pending_of(leaf)) and _fits(leaf, shape, memory)
     ]
     if not fitting:
         return None
     largest = max(fitting, key=lambda memory: math.prod(memory.shape))
-    return _Collector(largest.shape, largest.rows).collect(node, leaves, shape)
-
-
-def reduced_alone(reduction: Reduction, operand: State, shape: Shape, rows: Rows) -> Fused:
-    """Return a reduction of an operand without deferred leaves as an expression of its own."""
-    node, leaves = operand
-    strides = tuple(_aligned(leaf.strides, len(shape)) for leaf in leaves)
-    return Fused(reduce(reduction, node), leaves, strides, shape, rows, ())
+    return _Collector(largest.shape, largest.rows, met).collect(node, leaves, shape)
 
 
 def _pending_of(leaf: Leaf) -> PendingReduction | None:
@@ -208,30 +295,36 @@ def _fits(leaf: Leaf, context: Shape, memory: PendingReduction) -> bool:
 class _Collector:
     """Collects the leaves of a whole, and its structure."""
 
-    def __init__(self, space: Shape, rows: Rows) -> None:
+    def __init__(self, space: Shape, rows: Rows, met: _Met) -> None:
         self.space = space
         self.rows = rows
+        self.met = met
+        # Which leaf, with which strides, each leaf of the whole is.
         self.numbers: dict[tuple[int, Strides], int] = {}
-        self.leaves: list[Leaf] = []
-        self.strides: list[Strides] = []
         self.pending: dict[PendingReduction, Any] = {}
 
-    def collect(self, node: Node, leaves: tuple[Leaf, ...], shape: Shape) -> Fused | None:
+    def collect(self, node: Node, leaves: tuple[Leaf, ...], shape: Shape) -> Pattern | None:
         structure = self._structure(node, leaves, shape)
         if structure is None or len(self.pending) > _MAX_REDUCTIONS:
             return None
-        root, numbers, nodes = _root_of(structure)
+        nodes: dict[Any, _Built] = {}
+        root, numbers = _build(structure, nodes)
         if root.operations > MAX_OPERATIONS + len(self.pending) or len(numbers) > MAX_LEAVES:
             return None
         place = {number: index for index, number in enumerate(numbers)}
-        return Fused(
+        collected = list(self.numbers)
+        return Pattern(
             root,
-            tuple(self.leaves[number] for number in numbers),
-            tuple(self.strides[number] for number in numbers),
+            tuple(collected[number][0] for number in numbers),
+            tuple(collected[number][1] for number in numbers),
             self.space,
             self.rows,
             tuple(
-                (memory, nodes[entry][0], tuple(place[number] for number in nodes[entry][1]))
+                (
+                    self.met.memories[memory],
+                    nodes[entry][0],
+                    tuple(place[number] for number in nodes[entry][1]),
+                )
                 for memory, entry in self.pending.items()
             ),
         )
@@ -263,28 +356,10 @@ class _Collector:
         return entry
 
     def _number(self, leaf: Leaf, strides: Strides) -> int:
-        key = (id(leaf), strides)
-        number = self.numbers.get(key)
-        if number is None:
-            number = self.numbers[key] = len(self.leaves)
-            self.leaves.append(leaf)
-            self.strides.append(strides)
-        return number
+        return self.numbers.setdefault((self.met.leaves[leaf], strides), len(self.numbers))
 
 
 _Built: TypeAlias = tuple[Node, tuple[int, ...]]
-_roots: dict[_Structure, tuple[Node, tuple[int, ...], dict[Any, _Built]]] = {}
-
-
-def _root_of(structure: _Structure) -> tuple[Node, tuple[int, ...], dict[Any, _Built]]:
-    """Return the expression of a structure, its leaves' numbers, and the same of its reductions."""
-    root = _roots.get(structure)
-    if root is None:
-        if len(_roots) >= _MAX_ROOTS:
-            _roots.clear()
-        reductions: dict[Any, _Built] = {}
-        root = _roots[structure] = (*_build(structure, reductions), reductions)
-    return root
 
 
 def _build(structure: _Structure, reductions: dict[Any, _Built]) -> _Built:

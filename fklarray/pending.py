@@ -9,7 +9,6 @@ that read other memory, or before such memory comes.
 from __future__ import annotations
 
 import contextlib
-import math
 import threading
 import weakref
 
@@ -33,45 +32,64 @@ class _Pending(threading.local):
         self.clear()
 
     def clear(self) -> None:
+        # Those that were looked at, and the blocks that they keep.
         self.results: weakref.WeakSet[Deferred] = weakref.WeakSet()
         self.blocks: dict[int, int] = {}
         self.nbytes = 0
+        # Those since, and the most that they can keep: most are gone before anybody looks.
+        self.recent: list[weakref.ref[Deferred]] = []
+        self.recent_bytes = 0
 
 
 _pending = _Pending()
 
 
-def admit(state: State, shape: tuple[int, ...]) -> None:
+def admit(state: State) -> None:
     """Count a result that was recorded; earlier ones are computed if they keep too much else.
 
     Parameters
     ----------
     state : State
         Of a deferred result.
-    shape : tuple of int
-        Its shape.
     """
     result = stream_of(state).buffer
     assert isinstance(result, Deferred)
     if result.nbytes < _LEAST_BYTES:
         return
-    blocks = _kept_blocks(result)
-    kept = sum(blocks.values())
-    if kept < _LEAST_BYTES or kept < _SMALL * math.prod(shape) * state[0].dtype.itemsize:
-        return
-    known = sum(size for block, size in blocks.items() if block in _pending.blocks)
-    if _pending.nbytes - known > MAX_HELD_BYTES:
-        _compute()
-        known = 0
-    _pending.results.add(result)
-    _pending.nbytes += kept - known
-    _pending.blocks.update(blocks)
+    _pending.recent.append(weakref.ref(result))
+    _pending.recent_bytes += result.nbytes
+    if _pending.nbytes + _pending.recent_bytes > MAX_HELD_BYTES:
+        _look()
 
 
 def make_room(nbytes: int) -> None:
     """Compute what keeps much memory, before an array of so many bytes comes."""
-    if nbytes > _LEAST_BYTES and _pending.nbytes > MAX_HELD_BYTES:
-        _compute()
+    if nbytes > _LEAST_BYTES and _pending.nbytes + _pending.recent_bytes > MAX_HELD_BYTES:
+        _look()
+        if _pending.nbytes > MAX_HELD_BYTES:
+            _compute()
+
+
+def _look() -> None:
+    """Take the recent results among the others, each as if it had just been recorded."""
+    recent = _pending.recent
+    _pending.recent = []
+    _pending.recent_bytes = 0
+    for reference in recent:
+        result = reference()
+        if result is None or not result.is_pending:
+            continue
+        blocks = _kept_blocks(result)
+        kept = sum(blocks.values())
+        if kept < _SMALL * result.result_bytes:
+            continue
+        known = sum(size for block, size in blocks.items() if block in _pending.blocks)
+        if _pending.nbytes - known > MAX_HELD_BYTES:
+            _compute()
+            known = 0
+        _pending.results.add(result)
+        _pending.nbytes += kept - known
+        _pending.blocks.update(blocks)
 
 
 def _compute() -> None:

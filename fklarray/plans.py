@@ -21,13 +21,13 @@ from fklarray_codegen.graph import STREAMS, Node
 from fklarray_codegen.layout import Layout, Period, contiguous_strides, layout
 from fklarray_codegen.render import Program, compose
 from fklarray_codegen.staged import StagedProgram
-from fklarray_codegen.staging import Plan as Stages
 from fklarray_codegen.walk import Walk
 
 __all__ = [
     "Draft",
     "Key",
     "Plan",
+    "Results",
     "draft_of",
     "include_folders",
     "launch_of",
@@ -54,8 +54,27 @@ class Plan:
     row: int
     operations: int
     is_special: bool  # has complex scalars or repeating leaves
-    stages: Stages | None  # of a kernel with reductions
+    results: Results | None  # of a kernel with reductions
     launch: object = None  # for the core: the same for a contiguous result, if it is not special
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What a kernel with reductions stores.
+
+    Attributes
+    ----------
+    targets : tuple of (DType, tuple of int)
+        Data type and shape of each array that it writes: values of rows first.
+    results : tuple of int
+        Which of them each result of the expression is.
+    pending : tuple of int
+        Which of them each pending result of its pattern is.
+    """
+
+    targets: tuple[tuple[DType, tuple[int, ...]], ...]
+    results: tuple[int, ...]
+    pending: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +84,7 @@ class Draft:
     unit: Unit
     program: Program | StagedProgram
     laid_out: Layout | Walk
+    results: Results | None
 
 
 plans: dict[Key, Plan] = {}
@@ -106,11 +126,13 @@ def lay_out(
     return draft_of(program, laid_out)
 
 
-def draft_of(program: Program | StagedProgram, laid_out: Layout | Walk) -> Draft:
+def draft_of(
+    program: Program | StagedProgram, laid_out: Layout | Walk, results: Results | None = None
+) -> Draft:
     """Return the draft of a program, whose unit is built and kept as the settings say."""
     signature = f"{config.fkl_include or ''}\n{program.signature}"
     unit = Unit(signature, program, include_folders(), kernel_cache())
-    return Draft(unit, program, laid_out)
+    return Draft(unit, program, laid_out, results)
 
 
 _T = TypeVar("_T")
@@ -154,7 +176,7 @@ def _make_plan(kernel: Kernel, waiting: Draft) -> Plan:
         laid_out.shape[-1],
         program.operations,
         bool(complex_leaves or periodic),
-        program.plan if isinstance(program, StagedProgram) else None,
+        waiting.results,
     )
 
 

@@ -227,7 +227,7 @@ def record_deferred(
             operand._materialize()
     states = tuple(operand._state if fused else operand._shared() for operand in operands)
     state = deferred_state(compute, states, dtype, shape)
-    admit(state, shape)
+    admit(state)
     return Recorded.array(shape, state)
 
 
@@ -243,13 +243,14 @@ def record_reduction(reduction: Reduction, operand: Recorded, rows: Rows) -> Arr
     rows : Rows
         The axes.
     """
-    if depth(operand._state) >= MAX_DEPTH:
+    deep = depth(operand._state)
+    if deep >= MAX_DEPTH:
         operand._materialize()
-    reduced = operand._shared() if passes_of(operand._state) >= MAX_PASSES else operand._state
+    is_long = deep >= MAX_PASSES and passes_of(operand._state) >= MAX_PASSES
+    reduced = operand._shared() if is_long else operand._state
     state = reduction_state(_reduce, reduction, reduced, operand._shape, rows)
-    shape = rows.kept(operand._shape)
-    admit(state, shape)
-    return Recorded.array(shape, state)
+    admit(state)
+    return Recorded.array(rows.kept(operand._shape), state)
 
 
 def _reduce(memory: PendingReduction, operand: State) -> State:

@@ -129,8 +129,9 @@ def normal_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
     """
     if axis is None:
         return tuple(range(ndim))
-    given = axis if isinstance(axis, tuple) else (axis,)
-    axes = tuple(normal_axis(one, ndim) for one in given)
+    if not isinstance(axis, tuple):
+        return (normal_axis(axis, ndim),)
+    axes = tuple(normal_axis(one, ndim) for one in axis)
     if len(set(axes)) != len(axes):
         raise ValueError(f"axes {axis} of {ndim} dimensions have a repeated axis")
     return axes

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fklarray.fusion import Fused, row_strides
-from fklarray.recording import Stream
+from fklarray.fusion import Pattern, row_strides
+from fklarray.plans import Results
 from fklarray_codegen.layout import contiguous_strides
 from fklarray_codegen.staged import StagedProgram
 from fklarray_codegen.staging import Plan, plan_stages
@@ -18,41 +18,54 @@ _MAX_COLUMN = 16384
 _MAX_STEPS = 128
 
 
-def staged(fused: Fused, *, of_rows: bool) -> tuple[StagedProgram, Walk] | None:
+def staged(pattern: Pattern, *, of_rows: bool) -> tuple[StagedProgram, Walk, Results] | None:
     """Return the program of an expression and its index space; None if it should not be one.
 
     Parameters
     ----------
-    fused : Fused
+    pattern : Pattern
         The expression.
     of_rows : bool
         Whether its results are values of rows, rather than of elements.
     """
-    shape, rows = fused.shape, fused.rows
+    shape, rows = pattern.shape, pattern.rows
     leaves = [
         strides
-        for leaf, strides in zip(fused.leaves, fused.strides, strict=True)
-        if isinstance(leaf, Stream)
+        for leaf, strides in zip(pattern.root.leaves, pattern.strides, strict=True)
+        if leaf.op != "scalar"
     ]
     row_leaves = frozenset(
         number
-        for number, strides in enumerate(fused.strides)
+        for number, strides in enumerate(pattern.strides)
         if not any(strides[rows.first : rows.stop])
     )
-    plan = plan_stages(fused.root, row_leaves, keeps=False)
+    plan = plan_stages(pattern.root, row_leaves, keeps=False)
     if any(is_row != of_rows for is_row, _ in plan.results):
         return None
-    if sum(len(stage.steps) for stage in plan.stages) > _MAX_STEPS and fused.pending:
+    if sum(len(stage.steps) for stage in plan.stages) > _MAX_STEPS and pattern.pending:
         return None
     laid_out = walk(shape, rows, [*leaves, *_stored_strides(plan, shape, rows)])
     if laid_out is None:
         return None
     if not of_rows and laid_out.inner[-1] == "unit":
-        plan = plan_stages(fused.root, row_leaves, keeps=True)
+        plan = plan_stages(pattern.root, row_leaves, keeps=True)
     program = StagedProgram(plan, laid_out.direction, laid_out.rank, laid_out.inner)
     if program.direction == "columns" and program.passes > 1 and rows.length(shape) > _MAX_COLUMN:
         return None
-    return program, laid_out
+    return program, laid_out, _results(plan, pattern)
+
+
+def _results(plan: Plan, pattern: Pattern) -> Results:
+    kept = pattern.rows.kept(pattern.shape)
+    rows = len(plan.row_values)
+    return Results(
+        tuple(
+            [(dtype, kept) for dtype in plan.row_values]
+            + [(dtype, pattern.shape) for dtype in plan.element_results]
+        ),
+        tuple(number + (0 if is_row else rows) for is_row, number in plan.results),
+        tuple(plan.row_nodes.index((node, numbers)) for _, node, numbers in pattern.pending),
+    )
 
 
 def _stored_strides(plan: Plan, shape: tuple[int, ...], rows: Rows) -> list[tuple[int, ...]]:

@@ -34,18 +34,19 @@ def _fused(*arrays: xp.Array) -> Fused:
 
 
 def _plan(fused: Fused, *, keeps: bool) -> Plan:
-    rows = fused.rows
-    constant = {n for n, s in enumerate(fused.strides) if not any(s[rows.first : rows.stop])}
-    return plan_stages(fused.root, frozenset(constant), keeps=keeps)
+    pattern = fused.pattern
+    rows = pattern.rows
+    constant = {n for n, s in enumerate(pattern.strides) if not any(s[rows.first : rows.stop])}
+    return plan_stages(pattern.root, frozenset(constant), keeps=keeps)
 
 
 def _run(fused: Fused, plan: Plan) -> list[Any]:
     """Run the stages one after the other; values of rows keep the rows' axis, with one element."""
-    axis = fused.rows.first
+    axis = fused.pattern.rows.first
     memory: list[Any] = []
-    for leaf, node, strides in zip(fused.leaves, plan.leaves, fused.strides, strict=True):
+    for leaf, node, strides in zip(fused.leaves, plan.leaves, fused.pattern.strides, strict=True):
         if isinstance(leaf, Stream):
-            value: Any = view_of(leaf.moved(leaf.value, strides), node.dtype, fused.shape)
+            value: Any = view_of(leaf.moved(leaf.value, strides), node.dtype, fused.pattern.shape)
         else:
             value = leaf.value
         memory.append(value)
@@ -61,11 +62,11 @@ def _run(fused: Fused, plan: Plan) -> list[Any]:
                 value = getattr(np, step.node.op.name)(*operands)  # type: ignore[union-attr]
             registers.append(value)
         for register, place in stage.keeps:
-            memory[place] = np.broadcast_to(registers[register], fused.shape)
+            memory[place] = np.broadcast_to(registers[register], fused.pattern.shape)
         for number, (register, place) in enumerate(stage.ends):
             value = registers[register]
             if stage.reductions:
-                whole = np.broadcast_to(value, fused.shape)
+                whole = np.broadcast_to(value, fused.pattern.shape)
                 function = getattr(np, stage.reductions[number].name)
                 value = function(whole, axis=axis, keepdims=True)
             memory[place] = value
@@ -115,7 +116,7 @@ def test_stages_compute_what_the_expression_says(
     fused = fuse(*result._state, result.shape)
     if fused is None:
         return  # values of rows that are reduced once more, or more passes than one kernel takes
-    check_graph(fused.root)
+    check_graph(fused.pattern.root)
     (found,) = _run(fused, _plan(fused, keeps=keeps))
     np.testing.assert_allclose(np.broadcast_to(found, wanted.shape), wanted, rtol=1e-12)
 
@@ -151,7 +152,7 @@ def test_reductions_of_other_rows_do_not_fuse(count: int) -> None:
     x = xp.asarray(np.ones((count, 7)))
     both = xp.sum(x, axis=0, keepdims=True) + xp.sum(x, axis=1, keepdims=True)
     fused = fuse(*both._state, both.shape)
-    assert fused is None or len(fused.pending) == 1
+    assert fused is None or len(fused.memories) == 1
     assert np.all(np.asarray(both) == count + 7)
 
 
