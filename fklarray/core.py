@@ -45,11 +45,11 @@ def in_front(kind: str, *known: object) -> Callable[[_Function], _Function]:
 
     Parameters
     ----------
-    kind : {"unary", "binary", "reflected", "materialize", "dlpack"}
+    kind : {"unary", "binary", "reflected", "replay", "materialize", "dlpack"}
         Which one.
     *known : dict, tuple of dict
         What recording looks up: structures on arrays, then those on an array and a number
-        (`fklarray.operators`).
+        (`fklarray.operators`), or recordings (`fklarray.replay`).
     """
 
     def wrap(function: _Function) -> _Function:

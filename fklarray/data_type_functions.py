@@ -14,11 +14,13 @@ from fklarray.dtype_rows import NUMPY_DTYPES, DtypeLike, dtype_row, scalar_dtype
 from fklarray.record import Number, within_limits
 from fklarray.recording import common_dtype, weak_dtype
 from fklarray.reductions import array_operand, in_dtype
+from fklarray.replay import replayed
 from fklarray_codegen import dtypes
 
 __all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
 
+@replayed
 def astype(
     x: Array,
     dtype: DtypeLike,

@@ -22,6 +22,7 @@ __all__ = [
     "depth",
     "reading",
     "resolved",
+    "resolved_leaf",
     "resolved_leaves",
 ]
 
@@ -172,6 +173,11 @@ def resolved(state: State) -> State:
     node, leaves = state
     in_memory = resolved_leaves(leaves)
     return state if in_memory is leaves else (node, in_memory)
+
+
+def resolved_leaf(leaf: Leaf) -> Leaf:
+    """Return the same leaf in memory."""
+    return resolved_leaves((leaf,))[0]
 
 
 def resolved_leaves(leaves: tuple[Leaf, ...]) -> tuple[Leaf, ...]:

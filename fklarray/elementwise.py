@@ -10,6 +10,7 @@ from fklarray.array import Array
 from fklarray.operators import Shortcuts
 from fklarray.record import Number, Operand, promoted, record
 from fklarray.reductions import array_operand
+from fklarray.replay import replayed
 from fklarray_codegen.ops import OPS
 
 __all__ = [
@@ -210,6 +211,7 @@ def _bound(value: Operand) -> Array | Number:
     return value
 
 
+@replayed
 def clip(x: Array, /, min: Operand | None = None, max: Operand | None = None) -> Array:
     """Limit elements to an interval.
 

@@ -10,22 +10,23 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fklarray.config import config
 from fklarray.core import connect, core_counters
-from fklarray.deferred import resolved, resolved_leaves
+from fklarray.deferred import DeferredStream, resolved, resolved_leaf, resolved_leaves
 from fklarray.dtype_rows import NUMPY_DTYPES
-from fklarray.fusion import Fused, Pattern, fuse, reduced_alone
+from fklarray.fusion import Fused, Pattern, PendingReduction, fuse, patterns, reduced_alone
 from fklarray.interchange import repeated_row
 from fklarray.kernels import COUNTERS, compile_seconds, has_compiler, kernel_cache
 from fklarray.plans import (
     Draft,
     Plan,
     draft_of,
+    fused_launch_of,
     launch_of,
     lay_out,
     new_plan,
@@ -195,11 +196,13 @@ def _evaluate_fused(
     if not config.compiles:
         return None
     pattern, leaves, memories = fused
-    of_rows = shape != pattern.shape
-    key = (pattern, of_rows)
+    key = (pattern,)
     plan = plans.get(key)
     if plan is None:
+        of_rows = shape != pattern.shape
         plan = new_plan(key, lambda: _stage(pattern, of_rows), math.prod(pattern.shape), at_once)
+        if plan is not None:
+            plan.launch = fused_launch_of(plan, pattern, shape)
     if plan is None or plan.results is None:
         return None
     leaves = resolved_leaves(leaves)
@@ -287,21 +290,26 @@ def _plan(
     return plan
 
 
-def connect_core(array: type[Any]) -> None:
-    """Let the core work on arrays of this class."""
+def connect_core(array: type[Any], **functions: Callable[..., object]) -> None:
+    """Let the core work on arrays of this class, and call functions of recording."""
     connect(
         array=array,
         node=Node,
         dtype=DType,
         stream=Stream,
+        deferred_stream=DeferredStream,
         scalar=Scalar,
         buffer=Buffer,
+        pending_reduction=PendingReduction,
         plan=Plan,
         stream_op=STREAMS[DTYPES["bool"]].op,
         settings=config.values,
+        patterns=patterns,
         plans=plans,
         broadcast=broadcast_shapes,
+        resolve=resolved_leaf,
         runtime=native_functions(),
+        **functions,
     )
 
 

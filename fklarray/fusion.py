@@ -29,6 +29,7 @@ __all__ = [
     "PendingReduction",
     "fuse",
     "passes_of",
+    "patterns",
     "reduced_alone",
     "reduction_state",
     "row_strides",
@@ -176,7 +177,7 @@ class Fused(NamedTuple):
 
 
 _MAX_PATTERNS = 4096
-_patterns: dict[Any, Pattern | None] = {}
+patterns: dict[Any, Pattern | None] = {}
 
 
 def fuse(node: Node, leaves: tuple[Leaf, ...], shape: Shape) -> Fused | None:
@@ -184,12 +185,12 @@ def fuse(node: Node, leaves: tuple[Leaf, ...], shape: Shape) -> Fused | None:
     met = _Met({}, {})
     key = (shape, met.describe(node, leaves))
     try:
-        pattern = _patterns[key]
+        pattern = patterns[key]
     except KeyError:
         pattern = _find(node, leaves, shape, met)
-        if len(_patterns) >= _MAX_PATTERNS:
-            _patterns.clear()
-        _patterns[key] = pattern
+        if len(patterns) >= _MAX_PATTERNS:
+            patterns.clear()
+        patterns[key] = pattern
     if pattern is None:
         return None
     known, memories = tuple(met.leaves), tuple(met.memories)

@@ -15,6 +15,7 @@ from fklarray.manipulation import broadcast_shapes
 from fklarray.pairs import product, promoted_pair, vectors_last
 from fklarray.recording import cast_state
 from fklarray.reductions import array_operand, deferred_on_numpy, normal_axes
+from fklarray.replay import replayed
 from fklarray.statistical import sum
 
 __all__ = ["bmm", "matmul", "matrix_transpose", "tensordot", "vecdot"]
@@ -207,6 +208,7 @@ def tensordot(
     return _product(contract, first, second, dtype, shape)
 
 
+@replayed
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     """Return the dot products of vectors: of the conjugate of `x1` with `x2`.
 

@@ -35,6 +35,7 @@ from fklarray.reductions import (
     reduced_shape,
     wide,
 )
+from fklarray.replay import replayed
 from fklarray.searching import where
 from fklarray.statistical import cumulative_sum, sum
 from fklarray.utility import all
@@ -61,6 +62,7 @@ def _without_nan(function: str, x: Array) -> Array:
     return where(isnan(x), 0, x) if _floating(x) else x
 
 
+@replayed
 def nansum(
     x: Array,
     /,
@@ -107,6 +109,7 @@ def _mean(x: Array, axis: Axes, keepdims: builtins.bool) -> Array:
     return _rounded(divide(total, _count(x, axis, keepdims)), x)
 
 
+@replayed
 def nanmean(
     x: Array,
     /,
@@ -134,6 +137,7 @@ def _variance(x: Array, axis: Axes, correction: float, keepdims: builtins.bool) 
     return _rounded(divide(total, where(greater(divisor, 0), divisor, np.nan)), squares)
 
 
+@replayed
 def nanvar(
     x: Array,
     /,
@@ -178,6 +182,7 @@ def nanvar(
     return _rounded(_variance(_wide(x), axis, correction, keepdims), x)
 
 
+@replayed
 def nanstd(
     x: Array,
     /,
@@ -210,11 +215,13 @@ def _extreme_but_nan(
     return where(all(unknown, axis=axis, keepdims=keepdims), np.nan, greatest)
 
 
+@replayed
 def nanmax(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
     """Return the greatest element that is not NaN; NaN where there is none. Otherwise as `max`."""
     return _extreme_but_nan("max", -np.inf, x, axis, keepdims)
 
 
+@replayed
 def nanmin(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
     """Return the least element that is not NaN; NaN where there is none. Otherwise as `max`."""
     return _extreme_but_nan("min", np.inf, x, axis, keepdims)

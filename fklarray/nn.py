@@ -9,6 +9,7 @@ from fklarray.dtype_rows import DType, computed_row, floating_row
 from fklarray.elementwise import add, divide, exp, isfinite, log, subtract
 from fklarray.manipulation import squeeze
 from fklarray.reductions import Axes, array_operand, converted, empty_extent, normal_axes
+from fklarray.replay import replayed
 from fklarray.searching import where
 from fklarray.statistical import max, sum
 
@@ -32,6 +33,7 @@ def _shifted(function: str, x: Array, axis: Axes) -> tuple[Array, DType]:
     return subtract(wide, max(wide, axis=axis, keepdims=True)) if wide.size else wide, row
 
 
+@replayed
 def softmax(x: Array, /, *, axis: Axes = -1) -> Array:
     """Return exp(x) divided by its sum over axes, without undue overflow.
 
@@ -61,6 +63,7 @@ def softmax(x: Array, /, *, axis: Axes = -1) -> Array:
     return converted(divide(exponential, total), row)
 
 
+@replayed
 def log_softmax(x: Array, /, *, axis: Axes = -1) -> Array:
     """Return the logarithm of `softmax`, precise where that is small. Otherwise as `softmax`."""
     shifted, row = _shifted("log_softmax", x, axis)
@@ -68,6 +71,7 @@ def log_softmax(x: Array, /, *, axis: Axes = -1) -> Array:
     return converted(subtract(shifted, total), row)
 
 
+@replayed
 def logsumexp(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
     """Return the logarithm of the sum of exp(x) over axes, without undue overflow.
 

@@ -13,7 +13,6 @@ import threading
 import weakref
 
 from fklarray.deferred import Deferred
-from fklarray.recording import State, stream_of
 
 __all__ = ["MAX_HELD_BYTES", "admit", "make_room"]
 
@@ -44,16 +43,8 @@ class _Pending(threading.local):
 _pending = _Pending()
 
 
-def admit(state: State) -> None:
-    """Count a result that was recorded; earlier ones are computed if they keep too much else.
-
-    Parameters
-    ----------
-    state : State
-        Of a deferred result.
-    """
-    result = stream_of(state).buffer
-    assert isinstance(result, Deferred)
+def admit(result: Deferred) -> None:
+    """Count a result that was recorded; earlier ones are computed if they keep too much else."""
     if result.nbytes < _LEAST_BYTES:
         return
     _pending.recent.append(weakref.ref(result))

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from fklarray import background
 from fklarray.config import config
 from fklarray.core import prepare_launch
+from fklarray.fusion import Pattern
 from fklarray.kernels import Kernel, Unit, build, kernel_cache
 from fklarray_codegen import INCLUDE
 from fklarray_codegen.dtypes import DType
@@ -29,6 +30,7 @@ __all__ = [
     "Plan",
     "Results",
     "draft_of",
+    "fused_launch_of",
     "include_folders",
     "launch_of",
     "lay_out",
@@ -40,6 +42,8 @@ __all__ = [
 _MAX_PLANS = 4096
 
 Key = tuple[Any, ...]
+# Data type and shape of an array that a kernel writes.
+Target = tuple[DType, tuple[int, ...]]
 
 
 @dataclass(slots=True)
@@ -72,7 +76,7 @@ class Results:
         Which of them each pending result of its pattern is.
     """
 
-    targets: tuple[tuple[DType, tuple[int, ...]], ...]
+    targets: tuple[Target, ...]
     results: tuple[int, ...]
     pending: tuple[int, ...]
 
@@ -186,21 +190,47 @@ _BRIEF = 1 << 16
 
 def launch_of(plan: Plan, node: Node, shape: tuple[int, ...]) -> object:
     """Return what the core needs to launch a plan by itself; None where it cannot."""
+    numbers = tuple(range(len(node.leaves)))
+    return _launch_of(plan, node.leaves, numbers, ((node.dtype, shape),), [(0, -1, shape)], shape)
+
+
+def fused_launch_of(plan: Plan, pattern: Pattern, shape: tuple[int, ...]) -> object:
+    """Return the same for an expression with reductions, whose result has a shape."""
+    made = plan.results
+    if made is None or len(made.results) != 1:
+        return None
+    results = [(made.results[0], -1, shape)]
+    for target, (memory, _, _) in zip(made.pending, pattern.pending, strict=True):
+        results.append((target, memory, made.targets[target][1]))
+    leaves = pattern.root.leaves
+    return _launch_of(plan, leaves, pattern.numbers, made.targets, results, pattern.shape)
+
+
+def _launch_of(
+    plan: Plan,
+    leaves: tuple[Node, ...],
+    numbers: tuple[int, ...],
+    targets: tuple[Target, ...],
+    results: list[tuple[int, int, tuple[int, ...]]],
+    space: tuple[int, ...],
+) -> object:
     if plan.is_special:
         return None
-    elements = math.prod(shape)
-    formats = [leaf.dtype.format if leaf.op == "scalar" else "P" for leaf in node.leaves]
+    formats = [leaf.dtype.format if leaf.op == "scalar" else "P" for leaf in leaves]
     return prepare_launch(
         plan.kernel,
         *plan.kernel.addresses,
         plan.kernel.pack(plan.values),  # type: ignore[arg-type]
         plan.kernel.offsets[1:],
-        "".join((*formats, "P")),
-        STREAMS[node.dtype],
-        contiguous_strides(shape),
-        elements * node.dtype.itemsize,
+        "".join(formats) + "P" * len(targets),
+        numbers,
+        tuple(math.prod(shape) * dtype.itemsize for dtype, shape in targets),
+        tuple(
+            (target, memory, STREAMS[targets[target][0]], contiguous_strides(shape))
+            for target, memory, shape in results
+        ),
         plan.operations,
-        elements * plan.operations <= _BRIEF,
+        math.prod(space) * plan.operations <= _BRIEF,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from fklarray.core import in_front
-from fklarray.deferred import MAX_DEPTH, deferred_state, depth
+from fklarray.deferred import MAX_DEPTH, Deferred, deferred_state, depth
 from fklarray.dtype_rows import scalar_dtype
 from fklarray.evaluation import count, evaluate, evaluate_deferred, evaluate_reduction
 from fklarray.fusion import MAX_PASSES, PendingReduction, passes_of, reduction_state
@@ -25,6 +25,7 @@ from fklarray.recording import (
     on_bool,
     operand_dtype,
     scalar_state,
+    stream_of,
     too_large,
     too_many_leaves,
     weak_dtype,
@@ -49,6 +50,7 @@ __all__ = [
     "record_deferred",
     "record_reduction",
     "record_where",
+    "reduce_pending",
     "within_limits",
 ]
 
@@ -227,8 +229,7 @@ def record_deferred(
             operand._materialize()
     states = tuple(operand._state if fused else operand._shared() for operand in operands)
     state = deferred_state(compute, states, dtype, shape)
-    admit(state)
-    return Recorded.array(shape, state)
+    return _admitted(shape, state)
 
 
 def record_reduction(reduction: Reduction, operand: Recorded, rows: Rows) -> Array:
@@ -248,13 +249,20 @@ def record_reduction(reduction: Reduction, operand: Recorded, rows: Rows) -> Arr
         operand._materialize()
     is_long = deep >= MAX_PASSES and passes_of(operand._state) >= MAX_PASSES
     reduced = operand._shared() if is_long else operand._state
-    state = reduction_state(_reduce, reduction, reduced, operand._shape, rows)
-    admit(state)
-    return Recorded.array(rows.kept(operand._shape), state)
+    state = reduction_state(reduce_pending, reduction, reduced, operand._shape, rows)
+    return _admitted(rows.kept(operand._shape), state)
 
 
-def _reduce(memory: PendingReduction, operand: State) -> State:
+def reduce_pending(memory: PendingReduction, operand: State) -> State:
+    """Compute a pending reduction of an operand without deferred leaves."""
     return evaluate_reduction(memory.reduction, operand, memory.shape, memory.rows)
+
+
+def _admitted(shape: tuple[int, ...], state: State) -> Array:
+    memory = stream_of(state).buffer
+    assert isinstance(memory, Deferred)
+    admit(memory)
+    return Recorded.array(shape, state)
 
 
 def compute_together(arrays: Sequence[Recorded]) -> None:

@@ -14,6 +14,7 @@ from fklarray.index_functions import take
 from fklarray.pairs import array_pair
 from fklarray.record import Operand, record_where
 from fklarray.reductions import array_operand, deferred_on_numpy
+from fklarray.replay import replayed
 
 __all__ = ["nonzero", "searchsorted", "where"]
 
@@ -137,6 +138,7 @@ def where(condition: Array, x1: Operand, x2: Operand, /) -> Array: ...
 def where(condition: Array, /) -> tuple[Array, ...]: ...
 
 
+@replayed
 def where(
     condition: Array, x1: Operand | None = None, x2: Operand | None = None, /
 ) -> Array | tuple[Array, ...]:

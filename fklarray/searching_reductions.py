@@ -11,6 +11,7 @@ from fklarray.elementwise import not_equal
 from fklarray.folds import extreme
 from fklarray.manipulation import reshape
 from fklarray.reductions import Axes, array_operand, normal_axis, reduced_shape
+from fklarray.replay import replayed
 from fklarray.statistical import sum
 
 __all__ = ["argmax", "argmin", "count_nonzero"]
@@ -24,6 +25,7 @@ def _position(name: str, x: Array, axis: int | None, keepdims: builtins.bool) ->
     return reshape(extreme(name, reshape(x, (-1,)), 0, False), shape)
 
 
+@replayed
 def argmax(x: Array, /, *, axis: int | None = None, keepdims: builtins.bool = False) -> Array:
     """Return the index of the greatest element: the first one, or the first NaN.
 
@@ -55,11 +57,13 @@ def argmax(x: Array, /, *, axis: int | None = None, keepdims: builtins.bool = Fa
     return _position("argmax", x, axis, keepdims)
 
 
+@replayed
 def argmin(x: Array, /, *, axis: int | None = None, keepdims: builtins.bool = False) -> Array:
     """Return the index of the least element, the first of several. Otherwise as `argmax`."""
     return _position("argmin", x, axis, keepdims)
 
 
+@replayed
 def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
     """Return the number of elements that are not zero (NaN is not).
 

@@ -29,6 +29,7 @@ from fklarray.reductions import (
     normal_axis,
     one_correction,
 )
+from fklarray.replay import replayed
 
 __all__ = ["cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var"]
 
@@ -48,6 +49,7 @@ def _accumulate(name: str, x: Array, axis: Axes, dtype: DtypeLike | None, keepdi
     return converted(reduced(name, converted(x, computed_row(row)), axis, keepdims), row)
 
 
+@replayed
 def sum(
     x: Array,
     /,
@@ -89,6 +91,7 @@ def sum(
     return _accumulate("sum", x, axis, dtype, keepdims)
 
 
+@replayed
 def prod(
     x: Array,
     /,
@@ -101,6 +104,7 @@ def prod(
     return _accumulate("prod", x, axis, dtype, keepdims)
 
 
+@replayed
 def max(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
     """Return the greatest element over axes; NaN where there is one.
 
@@ -132,6 +136,7 @@ def max(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> A
     return extreme("max", x, axis, keepdims)
 
 
+@replayed
 def min(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
     """Return the least element over axes; NaN where there is one. Otherwise as `max`."""
     return extreme("min", x, axis, keepdims)
@@ -143,6 +148,7 @@ def _mean(x: Array, axis: Axes, keepdims: builtins.bool) -> Array:
     return divide(reduced("sum", x, axis, keepdims), count)
 
 
+@replayed
 def mean(
     x: Array,
     /,
@@ -210,6 +216,7 @@ def _spread(
     return converted(result, row)
 
 
+@replayed
 def var(
     x: Array,
     /,
@@ -257,6 +264,7 @@ def var(
     return _spread("var", x, axis, one_correction("var", correction, ddof), keepdims, dtype)
 
 
+@replayed
 def std(
     x: Array,
     /,

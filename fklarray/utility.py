@@ -12,6 +12,7 @@ from fklarray.folds import reduced
 from fklarray.joining import concat
 from fklarray.manipulation import broadcast_to
 from fklarray.reductions import Axes, array_operand, converted, normal_axis
+from fklarray.replay import replayed
 
 __all__ = ["all", "any", "diff"]
 
@@ -20,6 +21,7 @@ def _truth(name: str, x: Array, axis: Axes, keepdims: builtins.bool) -> Array:
     return reduced(name, converted(array_operand(name, x), DTYPES["bool"]), axis, keepdims)
 
 
+@replayed
 def all(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
     """Return whether all elements are true (not zero; NaN is true); true without elements.
 
@@ -51,6 +53,7 @@ def all(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> A
     return _truth("all", x, axis, keepdims)
 
 
+@replayed
 def any(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -> Array:
     """Return whether any element is true; false without elements. Otherwise as `all`."""
     return _truth("any", x, axis, keepdims)

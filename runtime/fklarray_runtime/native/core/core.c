@@ -29,6 +29,7 @@ static PyObject* call_front(PyObject* self, PyObject* const* arguments, size_t f
 FRONT(unary)
 FRONT(binary)
 FRONT(reflected)
+FRONT(replay)
 FRONT(materialize)
 FRONT(dlpack)
 
@@ -37,8 +38,8 @@ static const struct {
     vectorcallfunc call;
 } kinds[] = {
     {"unary", call_unary},         {"binary", call_binary},
-    {"reflected", call_reflected}, {"materialize", call_materialize},
-    {"dlpack", call_dlpack},
+    {"reflected", call_reflected}, {"replay", call_replay},
+    {"materialize", call_materialize}, {"dlpack", call_dlpack},
 };
 
 static vectorcallfunc find_kind(const char* name) {
@@ -169,6 +170,16 @@ static int find_slots(PyTypeObject* array, PyTypeObject* node, PyTypeObject* dty
         {core.stream, "strides", &core.stream_strides},
         {core.stream, "value", &core.stream_value},
         {core.scalar, "value", &core.scalar_value},
+        {core.deferred_stream, "_resolved", &core.stream_resolved},
+        {core.pending_reduction, "_recipe", &core.deferred_recipe},
+        {core.pending_reduction, "_result", &core.deferred_result},
+        {core.pending_reduction, "depth", &core.deferred_depth},
+        {core.pending_reduction, "nbytes", &core.deferred_nbytes},
+        {core.pending_reduction, "result_bytes", &core.deferred_result_bytes},
+        {core.pending_reduction, "passes", &core.pending_passes},
+        {core.pending_reduction, "reduction", &core.pending_reduction_of},
+        {core.pending_reduction, "shape", &core.pending_shape},
+        {core.pending_reduction, "rows", &core.pending_rows},
         {core.plan, "launch", &core.plan_launch},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; ++i) {
@@ -179,39 +190,60 @@ static int find_slots(PyTypeObject* array, PyTypeObject* node, PyTypeObject* dty
 }
 
 PyDoc_STRVAR(connect_doc,
-             "connect(*, array, node, dtype, stream, scalar, buffer, plan, stream_op, settings, "
-             "plans, broadcast, runtime)\n--\n\n"
+             "connect(*, array, node, dtype, stream, deferred_stream, scalar, buffer, "
+             "pending_reduction, plan, stream_op, settings, patterns, plans, broadcast, resolve, "
+             "reduce, admit, runtime)\n--\n\n"
              "Give the core the library's classes and what it looks up; it works from then on.");
 
-static PyObject* connect(PyObject* module, PyObject* arguments, PyObject* keywords) {
-    static char* names[] = {"array",     "node",    "dtype",     "stream",   "scalar",
-                            "buffer",    "plan",    "stream_op", "settings", "plans",
-                            "broadcast", "runtime", NULL};
-    PyTypeObject *const type = &PyType_Type, *array, *node, *dtype, *stream, *scalar, *buffer,
-                        *plan;
-    PyObject *stream_op, *settings, *plans, *broadcast;
-    unsigned long long runtime;
-    (void)module;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "$O!O!O!O!O!O!O!UO!O!OK", names, type,
-                                     &array, type, &node, type, &dtype, type, &stream, type,
-                                     &scalar, type, &buffer, type, &plan, &stream_op, &PyDict_Type,
-                                     &settings, &PyDict_Type, &plans, &broadcast, &runtime))
+/* A keyword argument of a type, held from now on; NULL, and an error, if it is anything else. */
+static void* take(PyObject* keywords, const char* name, PyTypeObject* type) {
+    PyObject* value = keywords != NULL ? PyDict_GetItemString(keywords, name) : NULL;
+    if (value != NULL && PyObject_TypeCheck(value, type)) return Py_NewRef(value);
+    if (!PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "connect needs %s, of type %s", name, type->tp_name);
+    return NULL;
+}
+
+static int take_classes(PyObject* keywords) {
+    PyTypeObject* const type = &PyType_Type;
+    return (core.stream = take(keywords, "stream", type)) != NULL &&
+           (core.deferred_stream = take(keywords, "deferred_stream", type)) != NULL &&
+           (core.scalar = take(keywords, "scalar", type)) != NULL &&
+           (core.buffer = take(keywords, "buffer", type)) != NULL &&
+           (core.pending_reduction = take(keywords, "pending_reduction", type)) != NULL &&
+           (core.plan = take(keywords, "plan", type)) != NULL;
+}
+
+static int take_objects(PyObject* keywords) {
+    return (core.stream_op = take(keywords, "stream_op", &PyUnicode_Type)) != NULL &&
+           (core.settings = take(keywords, "settings", &PyDict_Type)) != NULL &&
+           (core.patterns = take(keywords, "patterns", &PyDict_Type)) != NULL &&
+           (core.plans = take(keywords, "plans", &PyDict_Type)) != NULL &&
+           (core.broadcast = take(keywords, "broadcast", &PyBaseObject_Type)) != NULL &&
+           (core.resolve = take(keywords, "resolve", &PyBaseObject_Type)) != NULL &&
+           (core.reduce = take(keywords, "reduce", &PyBaseObject_Type)) != NULL &&
+           (core.admit = take(keywords, "admit", &PyBaseObject_Type)) != NULL;
+}
+
+static int take_runtime(PyObject* keywords) {
+    PyObject* address = take(keywords, "runtime", &PyLong_Type);
+    if (address == NULL) return 0;
+    core.runtime = (const fkl_functions*)PyLong_AsVoidPtr(address);
+    Py_DECREF(address);
+    if (core.runtime != NULL && core.runtime->abi == 1) return 1;
+    PyErr_SetString(PyExc_ImportError, "fklarray_runtime._core is of another version");
+    return 0;
+}
+
+static PyObject* connect(PyObject* module, PyObject* nothing, PyObject* keywords) {
+    (void)module, (void)nothing;
+    PyTypeObject* const array = take(keywords, "array", &PyType_Type);
+    PyTypeObject* const node = take(keywords, "node", &PyType_Type);
+    PyTypeObject* const dtype = take(keywords, "dtype", &PyType_Type);
+    if (array == NULL || node == NULL || dtype == NULL || !take_classes(keywords) ||
+        !take_objects(keywords) || !take_runtime(keywords) || !find_slots(array, node, dtype))
         return NULL;
-    core.runtime = (const fkl_functions*)(uintptr_t)runtime;
-    if (core.runtime->abi != 1) {
-        PyErr_SetString(PyExc_ImportError, "fklarray_runtime._core is of another version");
-        return NULL;
-    }
-    core.stream = (PyTypeObject*)Py_NewRef(stream);
-    core.scalar = (PyTypeObject*)Py_NewRef(scalar);
-    core.buffer = (PyTypeObject*)Py_NewRef(buffer);
-    core.plan = (PyTypeObject*)Py_NewRef(plan);
-    core.stream_op = Py_NewRef(stream_op);
-    core.settings = Py_NewRef(settings);
-    core.plans = Py_NewRef(plans);
-    core.broadcast = Py_NewRef(broadcast);
-    if (!find_slots(array, node, dtype)) return NULL;
-    core.array = (PyTypeObject*)Py_NewRef(array);
+    core.array = array;
     Py_RETURN_NONE;
 }
 

@@ -16,17 +16,25 @@
 /* The library's classes, and where in their objects each attribute of their __slots__ lies. */
 typedef struct {
     PyTypeObject* array; /* connected last: NULL until the core may be used */
-    PyTypeObject *stream, *scalar, *buffer, *plan;
+    PyTypeObject *stream, *deferred_stream, *scalar, *buffer, *pending_reduction, *plan;
     Py_ssize_t array_shape, array_state;
     Py_ssize_t node_op, node_dtype;
     Py_ssize_t stream_buffer, stream_strides, stream_value;
     Py_ssize_t scalar_value;
     Py_ssize_t dtype_code, dtype_bits;
+    Py_ssize_t stream_resolved;
+    Py_ssize_t deferred_recipe, deferred_result, deferred_depth, deferred_nbytes;
+    Py_ssize_t deferred_result_bytes;
+    Py_ssize_t pending_reduction_of, pending_shape, pending_rows, pending_passes;
     Py_ssize_t plan_launch;
     PyObject* stream_op; /* `op` of the nodes of arrays in memory */
     PyObject* settings;  /* dict of the settings that were read */
-    PyObject* plans;     /* dict of evaluation.py */
+    PyObject* patterns;  /* dict of fusion.py */
+    PyObject* plans;     /* dict of plans.py */
     PyObject* broadcast; /* the shape that two shapes broadcast to */
+    PyObject* resolve;   /* the leaf in memory for one that is yet to be computed */
+    PyObject* reduce;    /* what computes a pending reduction */
+    PyObject* admit;     /* counts a pending result */
     const fkl_functions* runtime;
 } Core;
 
@@ -64,6 +72,13 @@ static inline int take_array(PyObject* object, Operand* operand) {
     return 1;
 }
 
+/* Adds to a list; takes the reference over. */
+static inline int add(PyObject* list, PyObject* part) {
+    const int added = part != NULL && PyList_Append(list, part) == 0;
+    Py_XDECREF(part);
+    return added;
+}
+
 /* A callable that stands in front of a Python function. */
 typedef struct {
     PyObject_HEAD vectorcallfunc call;
@@ -72,7 +87,65 @@ typedef struct {
     PyObject *known, *floats, *integers, *small;
 } Front;
 
-/* ---- record.c and flush.c: what stands in front ---- */
+/* ---- launch.c: launches that Python has prepared ---- */
+
+/* Where a number goes in the block of parameters, which leaf's, and how: a character of struct. */
+typedef struct {
+    Py_ssize_t offset, leaf;
+    char format;
+} Place;
+
+/* An array that a launch writes, as an array in memory. */
+typedef struct {
+    Py_ssize_t target; /* its number among them */
+    Py_ssize_t memory; /* number of the pending result that it is; -1 for the first result */
+    PyObject *node, *strides;
+} Result;
+
+#define MAX_TARGETS 16
+
+typedef struct {
+    PyObject_HEAD PyObject* kernel; /* keeps the library loaded */
+    PyObject* block;                /* the parameters, as bytes, before they are filled in */
+    const fkl_kernel* entry;
+    void* executor;
+    long long operations;
+    int brief; /* keeps the GIL */
+    Py_ssize_t leaves, targets, results;
+    Place* places; /* of the leaves' values, then of the arrays' addresses */
+    Result* result;
+    size_t nbytes[MAX_TARGETS];
+} Launch;
+
+extern PyTypeObject Launch_Type;
+
+/* Runs a launch into new buffers; 0 where Python is to do it, and nothing is held then. */
+int run_launch(const Launch* launch, PyObject* const* leaves, Py_ssize_t count,
+               PyObject** buffers);
+/* A stream over a buffer from its start. */
+PyObject* new_stream(PyObject* buffer, PyObject* strides);
+
+/* ---- fuse.c: leaves, and the pending reductions that some read ---- */
+
+/* More leaves than one kernel reads are Python's matter. */
+#define MAX_MET 128
+
+/* Leaves and pending results of an expression, in the order in which they are met. */
+typedef struct {
+    PyObject *leaves[MAX_MET], *memories[MAX_TARGETS];
+    Py_ssize_t leaf_count, memory_count; /* leaf_count is -1 if there are too many */
+    int deferred;                        /* whether a leaf is yet to be computed */
+} Met;
+
+void meet(Met* met, PyObject* leaves);
+/* The key in `plans` of an expression with pending leaves; NULL where Python is to find it. */
+PyObject* fused_key(Met* met, PyObject* node, PyObject* shape, PyObject* leaves);
+/* Holds all that was met, until `let_go`, with what the launch reads in memory; 0 if it fails. */
+int hold(Met* met, const Launch* launch);
+void let_go(Met* met);
+void settle(const Launch* launch, const Met* met, PyObject* const* buffers);
+
+/* ---- record.c, replay.c and flush.c: what stands in front ---- */
 
 /* A quick result; NULL when Python is to be called, with an exception or without. */
 typedef PyObject* (*Quick)(Front* front, PyObject* const* arguments, Py_ssize_t count,
@@ -81,10 +154,10 @@ typedef PyObject* (*Quick)(Front* front, PyObject* const* arguments, Py_ssize_t 
 PyObject* quick_unary(Front*, PyObject* const*, Py_ssize_t, PyObject*);
 PyObject* quick_binary(Front*, PyObject* const*, Py_ssize_t, PyObject*);
 PyObject* quick_reflected(Front*, PyObject* const*, Py_ssize_t, PyObject*);
+PyObject* quick_replay(Front*, PyObject* const*, Py_ssize_t, PyObject*);
 PyObject* quick_materialize(Front*, PyObject* const*, Py_ssize_t, PyObject*);
 PyObject* quick_dlpack(Front*, PyObject* const*, Py_ssize_t, PyObject*);
 
-extern PyTypeObject Launch_Type;
 /* Kernels launched, operations in them, and flushes, by the core alone. */
 PyObject* read_counters(PyObject* module, PyObject* nothing);
 

@@ -98,16 +98,13 @@ static Py_ssize_t find_leaf(PyObject* const* leaves, Py_ssize_t count, PyObject*
     return -1;
 }
 
-/* More leaves than one kernel reads are Python's matter. */
-#define MAX_JOINED 128
-
 /* `merge` in recording.py; *slot is NULL where no leaf is shared. */
 static PyObject* join(PyObject* leaves, PyObject* more, PyObject** slot) {
     const Py_ssize_t first = PyTuple_GET_SIZE(leaves), second = PyTuple_GET_SIZE(more);
-    PyObject* joined[MAX_JOINED];
-    Py_ssize_t places[MAX_JOINED], count = first;
+    PyObject* joined[MAX_MET];
+    Py_ssize_t places[MAX_MET], count = first;
     *slot = NULL;
-    if (first + second > MAX_JOINED) return NULL;
+    if (first + second > MAX_MET) return NULL;
     for (Py_ssize_t i = 0; i < first; ++i) joined[i] = PyTuple_GET_ITEM(leaves, i);
     for (Py_ssize_t i = 0; i < second; ++i) {
         PyObject* leaf = PyTuple_GET_ITEM(more, i);

@@ -1,0 +1,125 @@
+/* Expressions with pending reductions, as fusion.py describes them to find them again. */
+#include "core.h"
+
+void meet(Met* met, PyObject* leaves) {
+    const Py_ssize_t count = PyTuple_GET_SIZE(leaves);
+    met->leaf_count = count <= MAX_MET ? count : -1;
+    met->memory_count = 0;
+    met->deferred = 0;
+    for (Py_ssize_t i = 0; i < met->leaf_count; ++i) {
+        met->leaves[i] = PyTuple_GET_ITEM(leaves, i);
+        met->deferred |= Py_TYPE(met->leaves[i]) == core.deferred_stream;
+    }
+}
+
+/* The number of an object among those that were met; as many as there are, if it was not. */
+static Py_ssize_t number_of(PyObject* const* met, Py_ssize_t count, PyObject* object) {
+    Py_ssize_t i = 0;
+    while (i < count && met[i] != object) ++i;
+    return i;
+}
+
+/* The reduction whose results a leaf reads, borrowed, and what is reduced; NULL as in Python. */
+static PyObject* pending_of(PyObject* leaf, PyObject** operand) {
+    if (Py_TYPE(leaf) != core.deferred_stream) return NULL;
+    PyObject* memory = get_slot(leaf, core.stream_buffer);
+    if (Py_TYPE(memory) != core.pending_reduction ||
+        PyLong_AsLongLong(get_slot(leaf, core.stream_value)) != 0)
+        return NULL;
+    PyObject* recipe = get_slot(memory, core.deferred_recipe);
+    if (recipe == NULL || recipe == Py_None) return NULL;
+    *operand = PyTuple_GET_ITEM(PyTuple_GET_ITEM(recipe, 1), 0);
+    return memory;
+}
+
+static PyObject* describe(Met* met, PyObject* node, PyObject* leaves);
+
+static int describe_reduction(Met* met, PyObject* parts, PyObject* memory, PyObject* operand) {
+    const Py_ssize_t number = number_of(met->memories, met->memory_count, memory);
+    if (number < met->memory_count) return add(parts, PyLong_FromSsize_t(number));
+    if (met->memory_count == MAX_TARGETS) return 0;
+    met->memories[met->memory_count++] = memory;
+    return add(parts, Py_NewRef(get_slot(memory, core.pending_reduction_of))) &&
+           add(parts, Py_NewRef(get_slot(memory, core.pending_shape))) &&
+           add(parts, Py_NewRef(get_slot(memory, core.pending_rows))) &&
+           add(parts,
+               describe(met, PyTuple_GET_ITEM(operand, 0), PyTuple_GET_ITEM(operand, 1)));
+}
+
+static int describe_leaf(Met* met, PyObject* parts, PyObject* leaf) {
+    const Py_ssize_t number = number_of(met->leaves, met->leaf_count, leaf);
+    if (number < met->leaf_count) return add(parts, PyLong_FromSsize_t(number));
+    if (met->leaf_count == MAX_MET || !add(parts, Py_NewRef(Py_None))) return 0;
+    met->leaves[met->leaf_count++] = leaf;
+    if (Py_TYPE(leaf) == core.scalar) return add(parts, PyTuple_New(0));
+    PyObject *operand, *memory = pending_of(leaf, &operand);
+    return add(parts, Py_NewRef(get_slot(leaf, core.stream_strides))) &&
+           (memory == NULL || describe_reduction(met, parts, memory, operand));
+}
+
+/* `_Met.describe`: nothing of it runs Python code, so all that is met stays as it is. */
+static PyObject* describe(Met* met, PyObject* node, PyObject* leaves) {
+    PyObject* parts = PyList_New(0);
+    int is_whole = parts != NULL && add(parts, Py_NewRef(node));
+    for (Py_ssize_t i = 0; is_whole && i < PyTuple_GET_SIZE(leaves); ++i)
+        is_whole = describe_leaf(met, parts, PyTuple_GET_ITEM(leaves, i));
+    PyObject* description = is_whole ? PyList_AsTuple(parts) : NULL;
+    Py_XDECREF(parts);
+    return description;
+}
+
+PyObject* fused_key(Met* met, PyObject* node, PyObject* shape, PyObject* leaves) {
+    met->leaf_count = 0;
+    PyObject* description = describe(met, node, leaves);
+    PyObject* key = description != NULL ? PyTuple_Pack(2, shape, description) : NULL;
+    PyObject* pattern = key != NULL ? PyDict_GetItemWithError(core.patterns, key) : NULL;
+    PyObject* plan_key = pattern != NULL ? PyTuple_Pack(1, pattern) : NULL;
+    Py_XDECREF(description);
+    Py_XDECREF(key);
+    return plan_key;
+}
+
+/* Puts what is in memory in the place of leaves that are not; 0 where something fails. */
+static int resolve(Met* met, const Launch* launch) {
+    for (Py_ssize_t i = 0; i < launch->leaves; ++i) {
+        const Py_ssize_t number = launch->places[i].leaf;
+        if (number >= met->leaf_count) return 0;
+        PyObject* leaf = met->leaves[number];
+        if (Py_TYPE(leaf) != core.deferred_stream) continue;
+        PyObject* found = PyObject_CallOneArg(core.resolve, leaf);
+        if (found == NULL) return 0;
+        met->leaves[number] = found;
+        Py_DECREF(leaf);
+    }
+    return 1;
+}
+
+int hold(Met* met, const Launch* launch) {
+    for (Py_ssize_t i = 0; i < met->leaf_count; ++i) Py_INCREF(met->leaves[i]);
+    for (Py_ssize_t i = 0; i < met->memory_count; ++i) Py_INCREF(met->memories[i]);
+    if (!met->deferred || resolve(met, launch)) return 1;
+    let_go(met);
+    return 0;
+}
+
+void let_go(Met* met) {
+    for (Py_ssize_t i = 0; i < met->leaf_count; ++i) Py_DECREF(met->leaves[i]);
+    for (Py_ssize_t i = 0; i < met->memory_count; ++i) Py_DECREF(met->memories[i]);
+}
+
+/* Deferred.settle for each pending result that the launch has computed. */
+void settle(const Launch* launch, const Met* met, PyObject* const* buffers) {
+    for (Py_ssize_t i = 1; i < launch->results; ++i) {
+        const Result result = launch->result[i];
+        PyObject* memory = result.memory < met->memory_count ? met->memories[result.memory] : NULL;
+        PyObject* stream = memory != NULL ? new_stream(buffers[result.target], result.strides)
+                                          : NULL;
+        if (stream == NULL) continue; /* it stays pending */
+        PyObject* before = get_slot(memory, core.deferred_result);
+        if (before == NULL || before == Py_None)
+            set_slot(memory, core.deferred_result, stream);
+        else
+            Py_DECREF(stream);
+        set_slot(memory, core.deferred_recipe, Py_NewRef(Py_None));
+    }
+}
