@@ -67,7 +67,7 @@ def reduced(name: str, x: Array, axis: Axes, keepdims: bool) -> Array:
 # What a reduction of nothing is; extremes of nothing are refused.
 _NEUTRAL = {"all": True, "any": False, "prod": 1, "sum": 0}
 # Axes of a small array are joined: a copy, where it takes one, costs less than another kernel.
-_SMALL_ARRAY = 1 << 15
+_SMALL_ARRAY = 1 << 17
 # Shorter axes are reduced last: a pass over rows of a few elements is slow.
 _SHORT_AXIS = 32
 

@@ -18,7 +18,7 @@ Direction = Literal["rows", "columns"]
 Strides = tuple[int, ...]
 
 # Rows shorter than this are not worth a pass of their own, nor are fewer neighbours of a row.
-_SHORT_ROW = 64
+_SHORT_ROW = 20
 _FEW_ROWS = 16
 # The kernels count threads in int.
 _MAX_THREADS = 2**31 - 1

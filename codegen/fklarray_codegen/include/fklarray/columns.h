@@ -22,11 +22,12 @@ struct Tile {
     bool is_last;  // of its rows
 };
 
-// Running values of a tile, in memory that fits into the first or second level of the cache.
+// Running values of a tile, in memory that fits into the second level of the cache.
 template <int Lanes, typename StageType>
 class ColumnFold {
     using S = States<Lanes, typename StageType::Ends>;
-    static constexpr int max_bytes = 96 << 10;
+    static constexpr int max_bytes = 256 << 10;
+    static constexpr int together = 4;
 
 public:
     using Value = typename S::type;
@@ -98,6 +99,15 @@ private:
         for (int x = 0; x < width; ++x) to[x] = S::combine(a[x], b[x]);
     }
 
+    // Takes in rows begin, begin + partial_values, and so on, as long as they lie before `end`.
+    FK_HOST_STATIC Value over(const StageType& stage, const Tile& tile, int x, std::int64_t begin,
+                              std::int64_t end, Value running) {
+        for (std::int64_t row = begin; row < end; row += partial_values) {
+            running = S::append(running, at(stage, tile, x, row));
+        }
+        return running;
+    }
+
     // Leaves the chunk's results in the first of the partial values.
     FK_HOST_STATIC void fold_chunk(const StageType& stage, const Tile& tile, std::int64_t begin,
                                    std::int64_t end, Value* partial) {
@@ -106,18 +116,26 @@ private:
         const StageType inside = unbounded(stage);
         // The last pack of a row may have to be moved back.
         const int whole = tile.begin + width - (tile.is_last ? 1 : 0);
-        for (std::int64_t row = begin; row < end; ++row) {
-            Value* running = partial + (row - begin) % partial_values * width;
-            const bool is_first = row - begin < partial_values;
-            const Value* before = is_first ? &neutral : running;
-            for (int x = tile.begin; x < whole; ++x, ++running, before += !is_first) {
-                *running = S::append(*before, at(inside, tile, x, row));
+        // Some rows of a partial value at once, so that it is read and written less often; more of
+        // them would be too many places in memory at a time.
+        const std::int64_t step = together * partial_values;
+        for (std::int64_t row = begin; row < end; row += step) {
+            const std::int64_t stop = smaller(row + step, end);
+            const std::int64_t rows = smaller(stop - row, partial_values);
+            for (std::int64_t i = 0; i < rows; ++i) {
+                Value* running = partial + i * width;
+                for (int x = tile.begin; x < whole; ++x, ++running) {
+                    *running =
+                        over(inside, tile, x, row + i, stop, row == begin ? neutral : *running);
+                }
+                if (tile.is_last) {
+                    *running =
+                        over(stage, tile, whole, row + i, stop, row == begin ? neutral : *running);
+                }
             }
-            if (tile.is_last) *running = S::append(*before, at(stage, tile, whole, row));
         }
-        for (std::int64_t row = end - begin; row < partial_values; ++row) {
-            for (int x = 0; x < width; ++x) partial[row * width + x] = S::neutral();
-        }
+        const int filled = static_cast<int>(smaller(end - begin, partial_values));
+        for (int x = filled * width; x < partial_values * width; ++x) partial[x] = neutral;
         for (int x = 0; x < width; ++x)
             partial[x] = S::template fold_partials<partial_values>(partial + x, width);
     }
@@ -141,9 +159,14 @@ struct Executor<fklarray::ColumnsDPP<Lanes>> {
             stream, rows * planes * packs * static_cast<int>((Stages::Chain::size + ...)));
         std::int64_t width = packs;
         ((width = fklarray::smaller(width, widest<Stages>(rows))), ...);
-        // Enough tiles for every thread, as long as they are not too narrow to be read well.
-        const std::int64_t wanted = threads == 1 ? 1 : (2 * threads + planes - 1) / planes;
-        while (width > narrowest && tilesOf(packs, width) < wanted) width = (width + 1) / 2;
+        if (threads > 1) {
+            // As many tiles for each thread, as long as they are not too narrow to be read well.
+            const std::int64_t share = (tilesOf(packs, width) * planes + threads - 1) / threads;
+            const std::int64_t wanted = (share > 2 ? share : 2) * threads;
+            const std::int64_t inPlane = (wanted + planes - 1) / planes;
+            const std::int64_t narrower = (packs + inPlane - 1) / inPlane;
+            width = fklarray::smaller(width, narrower > narrowest ? narrower : narrowest);
+        }
         const std::int64_t tiles = tilesOf(packs, width);
         const auto tile = [&](std::int64_t task) {
             const std::int64_t begin = task % tiles * width;

@@ -1,7 +1,7 @@
 // Reductions: how the values of many elements become one. What they are combined in depends on
 // their number alone, neither on strides nor on packs or threads:
-//   - elements come in chunks of 128, in which element i belongs to partial value i % 16;
-//   - a chunk's partial values are folded in halves: 0 with 8, 1 with 9, and so on;
+//   - elements come in chunks of 512, in which element i belongs to partial value i % 32;
+//   - a chunk's partial values are folded in halves: 0 with 16, 1 with 17, and so on;
 //   - chunks are combined with their neighbours, those pairs with theirs, and so on; what is left
 //     over is combined from the last to the first.
 // So the error of a sum grows with the logarithm of the number, as in pairwise summation.
@@ -15,8 +15,8 @@
 
 namespace fklarray {
 
-constexpr int chunk_length = 128;
-constexpr int partial_values = 16;
+constexpr int chunk_length = 512;
+constexpr int partial_values = 32;
 
 // The least value of a type; infinite where the type has that.
 template <typename T>
@@ -68,6 +68,9 @@ struct ReductionBy {
     using State = Pack<T, Lanes>;
     template <typename T, int Lanes>
     using Folded = Pack<T, Lanes>;
+    // Whether the result does not depend on the order in which elements are combined.
+    template <typename T>
+    static constexpr bool any_order = true;
 
     // With the number of the pack in its row, or of the row across which packs lie.
     template <typename T, int Lanes>
@@ -98,6 +101,8 @@ struct ReductionBy {
 
 struct Sum : ReductionBy<Add> {
     template <typename T>
+    static constexpr bool any_order = std::is_integral_v<T>;
+    template <typename T>
     FK_HOST_DEVICE_STATIC T neutral() {
         if constexpr (is_complex<T>) {
             return {-0.0f, -0.0f};
@@ -108,6 +113,8 @@ struct Sum : ReductionBy<Add> {
 };
 
 struct Prod : ReductionBy<Multiply> {
+    template <typename T>
+    static constexpr bool any_order = std::is_integral_v<T>;
     template <typename T>
     FK_HOST_DEVICE_STATIC T neutral() {
         if constexpr (is_complex<T>) {
@@ -166,6 +173,8 @@ struct Position {
     using State = PlacedPack<T, PackNumber<T>, Lanes>;
     template <typename T, int Lanes>
     using Folded = PlacedPack<T, std::int64_t, Lanes>;
+    template <typename T>
+    static constexpr bool any_order = true;
 
     template <typename T>
     FK_HOST_DEVICE_STATIC T neutral() {

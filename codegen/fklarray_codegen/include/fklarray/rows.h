@@ -22,13 +22,18 @@ public:
     using Value = typename One::type;
 
 private:
-    // Packs that hold the partial values of a chunk; where one pack holds more of them, their order
-    // does not matter.
-    static constexpr int subs = Lanes < partial_values ? partial_values / Lanes : 1;
+    // Packs that hold the partial values of a chunk. Where their order does not matter there may be
+    // fewer, which stay in registers.
+    static constexpr int all_subs = Lanes < partial_values ? partial_values / Lanes : 1;
+    static constexpr int subs = S::any_order && all_subs > 4 ? 4 : all_subs;
     static constexpr int packs = chunk_length / Lanes;
     // So many chunks are combined in a tree without branches.
     static constexpr int group_level = 3;
     static constexpr int group = 1 << group_level;
+
+    struct Partials {
+        typename S::type values[subs];
+    };
 
 public:
     // Of chunks [begin, end), `begin` being a multiple of a power of two that is not less than
@@ -36,13 +41,14 @@ public:
     static __attribute__((noinline)) Value chunks(const StageType& stage, const Point& row,
                                                   std::int64_t begin, std::int64_t end,
                                                   std::int64_t length) {
+        const std::int64_t complete = smaller(length / chunk_length, end);
+        if (end - begin == 1) return incomplete(stage, row, begin * packs, length);
         Pairing<One> pairing;
         const StageType inside = unbounded(stage);
-        const std::int64_t complete = smaller(length / chunk_length, end);
         Value values[group];
         for (std::int64_t chunk = begin; chunk < complete; ++chunk) {
             const int place = static_cast<int>(chunk % group);
-            values[place] = fold(inside, row, chunk * packs);
+            values[place] = fold(steps(inside, row, chunk * packs, packs));
             if (place == group - 1) {
                 pairing.push(tree(values), group_level);
             } else if (chunk == complete - 1) {
@@ -83,54 +89,68 @@ private:
         return level[0];
     }
 
-    FK_HOST_STATIC Value fold(const StageType& inside, const Point& row, std::int64_t x) {
+    FK_HOST_STATIC Value fold(const Partials& partials) {
+        return S::fold_lanes(S::template fold_partials<subs>(partials.values, 1));
+    }
+
+    // The partial values of `count` packs, a multiple of `subs`.
+    FK_HOST_STATIC Partials steps(const StageType& inside, const Point& row, std::int64_t x,
+                                  std::int64_t count) {
         if constexpr (StageType::Chain::size <= 2) {
-            return fold_steps(inside, row, x, std::make_index_sequence<subs>());
+            return unrolled(inside, row, x, count, std::make_index_sequence<subs>());
         } else {
             // One copy of a longer chain, which takes longer than its running values in memory.
-            typename S::type partial[subs];
-            for (typename S::type& value : partial) value = S::neutral();
-            for (int step = 0; step < packs; ++step) {
-                typename S::type& value = partial[step % subs];
+            Partials partials;
+            for (typename S::type& value : partials.values) value = S::neutral();
+            for (std::int64_t step = 0; step < count; ++step) {
+                typename S::type& value = partials.values[step % subs];
                 value = S::append(value, at(inside, row, x + step));
             }
-            return S::fold_lanes(S::template fold_partials<subs>(partial, 1));
+            return partials;
         }
     }
 
     template <std::size_t... Is>
-    FK_HOST_STATIC Value fold_steps(const StageType& inside, const Point& row, std::int64_t x,
-                                    std::index_sequence<Is...> indices) {
-        return fold_steps(inside, row, x, indices, (static_cast<void>(Is), S::neutral())...);
+    FK_HOST_STATIC Partials unrolled(const StageType& inside, const Point& row, std::int64_t x,
+                                     std::int64_t count, std::index_sequence<Is...> indices) {
+        return unrolled(inside, row, x, count, indices, (static_cast<void>(Is), S::neutral())...);
     }
 
     // The running values are arguments, of which compilers keep each in a register.
     template <std::size_t... Is, typename... Running>
-    FK_HOST_STATIC Value fold_steps(const StageType& inside, const Point& row, std::int64_t x,
-                                    std::index_sequence<Is...>, Running... running) {
-        for (int step = 0; step < packs; step += subs) {
+    FK_HOST_STATIC Partials unrolled(const StageType& inside, const Point& row, std::int64_t x,
+                                     std::int64_t count, std::index_sequence<Is...>,
+                                     Running... running) {
+        for (std::int64_t step = 0; step < count; step += subs) {
             ((running = S::append(running, at(inside, row, x + step + Is))), ...);
         }
-        const typename S::type partial[] = {running...};
-        return S::fold_lanes(S::template fold_partials<subs>(partial, 1));
+        return {{running...}};
     }
 
-    // The last pack of a row is moved back, and its elements forward again.
+    // From pack x to the end of the row, not more than a chunk. The last pack is moved back, and
+    // its elements forward again.
     static __attribute__((noinline)) Value incomplete(const StageType& stage, Point thread,
                                                       std::int64_t x, std::int64_t length) {
-        typename S::type partial[subs];
-        for (typename S::type& value : partial) value = S::neutral();
-        for (int sub = 0; x * Lanes < length; ++x, sub = (sub + 1) % subs) {
-            thread.x = static_cast<int>(x);
-            const int valid = static_cast<int>(smaller(length - x * Lanes, Lanes));
-            const int shift = length < Lanes ? 0 : Lanes - valid;
-            const auto states =
-                run_chain(thread, stage.chain, [&](const auto& registers) FKLARRAY_INLINED {
-                    return S::start_last(registers, x, shift, valid);
-                });
-            partial[sub] = S::append(partial[sub], states);
+        const std::int64_t whole = smaller(length / Lanes - x, packs);
+        const std::int64_t even = whole - whole % subs;
+        const StageType inside = unbounded(stage);
+        Partials partials = steps(inside, thread, x, even);
+        std::int64_t step = even;
+        for (; step < whole; ++step) {
+            typename S::type& value = partials.values[step % subs];
+            value = S::append(value, at(inside, thread, x + step));
         }
-        return S::fold_lanes(S::template fold_partials<subs>(partial, 1));
+        const int valid = static_cast<int>(smaller(length - (x + step) * Lanes, Lanes));
+        if (step < packs && valid > 0) {
+            thread.x = static_cast<int>(x + step);
+            const int shift = length < Lanes ? 0 : Lanes - valid;
+            typename S::type& value = partials.values[step % subs];
+            value = S::append(
+                value, run_chain(thread, stage.chain, [&](const auto& registers) FKLARRAY_INLINED {
+                    return S::start_last(registers, x + step, shift, valid);
+                }));
+        }
+        return fold(partials);
     }
 };
 

@@ -182,6 +182,8 @@ struct States<Lanes, fk::Tuple<Folds...>> {
     using type = fk::Tuple<typename Folds::template State<Lanes>...>;
     using Folded = FoldedStates<Lanes, Ends>;
     using One = typename Folded::One;
+    static constexpr bool any_order =
+        (Folds::Reduction::template any_order<typename Folds::Value> && ...);
 
     template <typename File>
     FK_HOST_STATIC type start(const File& registers, std::int64_t number) {

@@ -37,9 +37,8 @@ static const struct {
     const char* name;
     vectorcallfunc call;
 } kinds[] = {
-    {"unary", call_unary},         {"binary", call_binary},
-    {"reflected", call_reflected}, {"replay", call_replay},
-    {"materialize", call_materialize}, {"dlpack", call_dlpack},
+    {"unary", call_unary},   {"binary", call_binary},           {"reflected", call_reflected},
+    {"replay", call_replay}, {"materialize", call_materialize}, {"dlpack", call_dlpack},
 };
 
 static vectorcallfunc find_kind(const char* name) {

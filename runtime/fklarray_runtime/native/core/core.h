@@ -120,8 +120,7 @@ typedef struct {
 extern PyTypeObject Launch_Type;
 
 /* Runs a launch into new buffers; 0 where Python is to do it, and nothing is held then. */
-int run_launch(const Launch* launch, PyObject* const* leaves, Py_ssize_t count,
-               PyObject** buffers);
+int run_launch(const Launch* launch, PyObject* const* leaves, Py_ssize_t count, PyObject** buffers);
 /* A stream over a buffer from its start. */
 PyObject* new_stream(PyObject* buffer, PyObject* strides);
 

@@ -42,8 +42,7 @@ static int describe_reduction(Met* met, PyObject* parts, PyObject* memory, PyObj
     return add(parts, Py_NewRef(get_slot(memory, core.pending_reduction_of))) &&
            add(parts, Py_NewRef(get_slot(memory, core.pending_shape))) &&
            add(parts, Py_NewRef(get_slot(memory, core.pending_rows))) &&
-           add(parts,
-               describe(met, PyTuple_GET_ITEM(operand, 0), PyTuple_GET_ITEM(operand, 1)));
+           add(parts, describe(met, PyTuple_GET_ITEM(operand, 0), PyTuple_GET_ITEM(operand, 1)));
 }
 
 static int describe_leaf(Met* met, PyObject* parts, PyObject* leaf) {
@@ -112,8 +111,8 @@ void settle(const Launch* launch, const Met* met, PyObject* const* buffers) {
     for (Py_ssize_t i = 1; i < launch->results; ++i) {
         const Result result = launch->result[i];
         PyObject* memory = result.memory < met->memory_count ? met->memories[result.memory] : NULL;
-        PyObject* stream = memory != NULL ? new_stream(buffers[result.target], result.strides)
-                                          : NULL;
+        PyObject* stream =
+            memory != NULL ? new_stream(buffers[result.target], result.strides) : NULL;
         if (stream == NULL) continue; /* it stays pending */
         PyObject* before = get_slot(memory, core.deferred_result);
         if (before == NULL || before == Py_None)

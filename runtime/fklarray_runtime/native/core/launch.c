@@ -81,8 +81,8 @@ static PyObject* new_launch(PyTypeObject* type, PyObject* arguments, PyObject* k
     int brief;
     (void)keywords;
     if (!PyArg_ParseTuple(arguments, "OKKSO!sO!O!O!Lp", &kernel, &entry, &executor, &block,
-                          &PyTuple_Type, &offsets, &formats, &PyTuple_Type, &numbers,
-                          &PyTuple_Type, &sizes, &PyTuple_Type, &results, &operations, &brief))
+                          &PyTuple_Type, &offsets, &formats, &PyTuple_Type, &numbers, &PyTuple_Type,
+                          &sizes, &PyTuple_Type, &results, &operations, &brief))
         return NULL;
     Launch* launch = (Launch*)type->tp_alloc(type, 0);
     if (launch == NULL) return NULL;

@@ -121,9 +121,9 @@ static unsigned long long bytes_read(PyObject* state) {
         PyObject* leaf = part(leaves, i);
         int is_known = Py_TYPE(leaf) == core.scalar;
         for (Py_ssize_t j = 0; j < i && !is_known; ++j)
-            is_known = Py_TYPE(part(leaves, j)) != core.scalar &&
-                       get_slot(part(leaves, j), core.stream_buffer) ==
-                           get_slot(leaf, core.stream_buffer);
+            is_known =
+                Py_TYPE(part(leaves, j)) != core.scalar &&
+                get_slot(part(leaves, j), core.stream_buffer) == get_slot(leaf, core.stream_buffer);
         if (!is_known) sum += bytes_of(leaf);
     }
     return sum;
