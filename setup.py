@@ -9,7 +9,10 @@ setup(
     ext_modules=[
         Extension(
             "fklarray_runtime._core",
-            [f"{_NATIVE}/core/{name}.c" for name in ("core", "record", "replay", "launch", "fuse", "flush")],
+            [
+                f"{_NATIVE}/core/{name}.c"
+                for name in ("core", "record", "replay", "launch", "fuse", "flush")
+            ],
             include_dirs=[_NATIVE],
             depends=[
                 f"{_NATIVE}/{name}.h" for name in ("core/core", "interface", "native", "owner")

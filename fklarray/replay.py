@@ -74,13 +74,14 @@ def _key(
     return tuple(parts)
 
 
-def _is_plain(value: object) -> bool:
-    if isinstance(value, float):
+def _is_plain(value: Any) -> bool:
+    kind: object = type(value)  # pyright: ignore[reportUnknownVariableType]
+    if kind is float:
         # Equal zeros differ in their signs, and NaN is found by chance.
-        return type(value) is float and (value != 0 or math.copysign(1, value) > 0)
-    if isinstance(value, tuple):
-        return type(value) is tuple and all(type(one) is int for one in value)
-    return type(value) in _PLAIN
+        return bool(value != 0 or math.copysign(1, value) > 0)
+    if kind is tuple:
+        return all(type(one) is int for one in value)
+    return kind in _PLAIN
 
 
 class _NotAlikeError(Exception):
