@@ -127,7 +127,7 @@ def _work() -> None:
             unit = _queue[0]
         message = ""
         try:
-            build(unit)
+            build(unit, shown=False)
         except Exception as error:
             message = f"{type(error).__name__}: {error}"
         with _changed:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import os
 from collections.abc import Callable, Generator
 from pathlib import Path
 
-from fklarray_runtime import set_threads, threads
+from fklarray_runtime import set_pool_limit, set_threads, threads
 
 __all__ = ["config"]
 
@@ -37,11 +38,25 @@ def _optional_path(value: object) -> Path | None:
     raise TypeError(f"a path is needed, not {value!r}")
 
 
+def _byte_count(value: object) -> int | None:
+    """Return a number of bytes; a variable gives it as text."""
+    if value is None or value == "":
+        return None
+    try:
+        count = int(value) if isinstance(value, str) else operator.index(value)  # type: ignore[arg-type]
+    except ValueError:
+        raise ValueError(f"a number of bytes is needed, not {value!r}") from None
+    if count < 0:
+        raise ValueError(f"a number of bytes cannot be negative: {count}")
+    return count
+
+
 # Setting: what checks a value, and its default.
 _SETTINGS: dict[str, tuple[Callable[[object], object], object]] = {
     "compile": (_compile_mode, "sync"),
     "cache_dir": (_optional_path, None),
     "fkl_include": (_include_folder, None),
+    "pool_limit": (_byte_count, None),
 }
 
 
@@ -56,6 +71,9 @@ class Config:
         ``"off"`` evaluates operation by operation on NumPy, without any compiler.
     cache_dir : Path or None
         Folder of the compiled kernels; None is the user's cache folder.
+    pool_limit : int or None
+        Bytes that the memory pool keeps for reuse at most; None leaves it to the pool, which keeps
+        256 MiB, or half of the most that was ever in use. `clear_pool` gives all of it back.
     threads : int
         Threads that a kernel may use; by default the CPUs that this process may run on.
     fkl_include : Path or None
@@ -118,6 +136,17 @@ class Config:
         self._values["fkl_include"] = _include_folder(value)
 
     @property
+    def pool_limit(self) -> int | None:
+        """Bytes that the memory pool keeps for reuse at most."""
+        return _byte_count(self._get("pool_limit"))
+
+    @pool_limit.setter
+    def pool_limit(self, value: int | None) -> None:
+        limit = _byte_count(value)
+        set_pool_limit(limit)
+        self._values["pool_limit"] = limit
+
+    @property
     def threads(self) -> int:
         """Threads that a kernel may use."""
         return threads()
@@ -156,3 +185,6 @@ class Config:
 
 
 config = Config()
+# The pool asks nobody for its limit.
+if "FKLARRAY_POOL_LIMIT" in os.environ:
+    set_pool_limit(config.pool_limit)

@@ -51,7 +51,7 @@ from fklarray_codegen.ops import Op, Reduction, reduced_dtype
 from fklarray_codegen.render import Program, compose
 from fklarray_codegen.staged import StagedProgram
 from fklarray_codegen.walk import Rows
-from fklarray_runtime import Buffer, allocate, native_functions, pool_bytes
+from fklarray_runtime import Buffer, allocate, native_functions, pool_bytes, trim
 
 __all__ = [
     "compile_seconds",
@@ -65,6 +65,7 @@ __all__ = [
     "kernel_cache",
     "pool_bytes",
     "program_of",
+    "trim",
 ]
 
 _lock = threading.Lock()

@@ -10,12 +10,12 @@ import numpy as np
 from fklarray.array import Array
 from fklarray.device import CPU, Device, as_device
 from fklarray.dtype_rows import NUMPY_DTYPES
-from fklarray.evaluation import counts, pool_bytes, program_of
+from fklarray.evaluation import counts, pool_bytes, program_of, trim
 from fklarray.recording import combine_outputs, is_stream
 from fklarray.reductions import array_operand
 from fklarray_codegen.staged import StagedProgram
 
-__all__ = ["Explanation", "__array_namespace_info__", "counters", "explain"]
+__all__ = ["Explanation", "__array_namespace_info__", "clear_pool", "counters", "explain"]
 
 
 def counters() -> dict[str, int]:
@@ -29,6 +29,15 @@ def counters() -> dict[str, int]:
         ``reference_evaluations`` (on NumPy), ``flushes``, and ``pool_bytes`` (memory held now).
     """
     return {**counts(), "pool_bytes": pool_bytes()}
+
+
+def clear_pool() -> None:
+    """Give the memory that is kept for reuse back to the system.
+
+    The next results of these sizes take fresh memory, which costs about as much as a kernel over
+    it. `config.pool_limit` limits what is kept.
+    """
+    trim()
 
 
 @dataclass(frozen=True)

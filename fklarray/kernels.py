@@ -13,12 +13,14 @@ import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Protocol
 
 from fklarray.config import config
+from fklarray.progress import waiting
 from fklarray_runtime import (
     BinaryCache,
     CompileError,
@@ -132,8 +134,15 @@ def load(unit: Unit) -> Kernel | None:
     return _keep(unit, kernel, "kernels_from_disk")
 
 
-def build(unit: Unit) -> Kernel | None:
+def build(unit: Unit, *, shown: bool = True) -> Kernel | None:
     """Return a unit's kernel, compiled where it is neither in memory nor on disk.
+
+    Parameters
+    ----------
+    unit : Unit
+        What it is built from.
+    shown : bool
+        Whether the user waits for it, and a terminal says so.
 
     Returns
     -------
@@ -152,7 +161,10 @@ def build(unit: Unit) -> Kernel | None:
         turn = _building.setdefault(unit.signature, threading.Lock())
     # One thread builds a kernel; others that need it wait for it instead of building it again.
     with turn:
-        kernel = _kernels.get(unit.signature) or _build(unit)
+        kernel = _kernels.get(unit.signature)
+        if kernel is None:
+            with waiting("fklarray compiles a kernel") if shown else nullcontext():
+                kernel = _build(unit)
         with _lock:
             _building.pop(unit.signature, None)
     return kernel

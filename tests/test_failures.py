@@ -293,7 +293,7 @@ assert check() == 2
 
 
 def _run_while_compiling(
-    code: str, tmp_path: Path, before: str
+    code: str, tmp_path: Path, before: str, *, began: str = BACKGROUND, mode: str = "background"
 ) -> tuple[subprocess.CompletedProcess[str], int]:
     """Run with a compiler that says that it has started, and then does something first."""
     from fklarray_runtime import find_compiler
@@ -307,9 +307,58 @@ def _run_while_compiling(
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     # Whoever runs the tests in the background may have had interrupts ignored.
     interrupts = "signal.signal(signal.SIGINT, signal.default_int_handler)"
-    code = f"import signal\n{interrupts}\nstarted = {str(started)!r}\n{BACKGROUND}\n{code}"
-    result = _run(code, tmp_path, CXX=str(script), FKLARRAY_COMPILE="background")
+    code = f"import signal\n{interrupts}\nimport os\nstarted = {str(started)!r}\n{began}\n{code}"
+    result = _run(code, tmp_path, CXX=str(script), FKLARRAY_COMPILE=mode)
     return result, int(started.read_text())
+
+
+INTERRUPTED = """
+import os, pathlib, signal, threading, time
+import numpy as np, fklarray as xp
+x = xp.asarray(np.arange(12.0).reshape(3, 4))
+y = (x - xp.mean(x, axis=1, keepdims=True)) * 2
+def interrupt():
+    while not pathlib.Path(started).exists():
+        time.sleep(0.01)
+    action(int(pathlib.Path(started).read_text()))
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    np.asarray(y)
+except expected as error:
+    print(type(error).__name__, error)
+else:
+    raise AssertionError("not interrupted")
+pathlib.Path(started + ".once").touch()
+assert np.asarray(y).tolist() == [[-3, -1, 1, 3]] * 3
+left = [path.name for path in pathlib.Path(os.environ["FKLARRAY_CACHE_DIR"]).iterdir()]
+# The unit that an error names stays.
+ends = (".so", ".json", ".cpp") if expected is RuntimeError else (".so", ".json")
+assert all(name.endswith(ends) for name in left), left
+"""
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [
+        ("lambda compiler: os.kill(os.getpid(), signal.SIGINT)", "KeyboardInterrupt"),
+        ("lambda compiler: os.killpg(compiler, signal.SIGKILL)", "RuntimeError"),
+    ],
+    ids=["interrupt", "killed compiler"],
+)
+def test_a_flush_that_is_interrupted_can_be_repeated(
+    action: str, expected: str, tmp_path: Path
+) -> None:
+    once = tmp_path / "started.once"
+    code = f"action = {action}\nexpected = {expected}\n{INTERRUPTED}"
+    result, compiler = _run_while_compiling(
+        code, tmp_path, f"[ -e {once} ] || exec sleep 300", began="", mode="sync"
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith(
+        "KeyboardInterrupt" if expected == "KeyboardInterrupt" else "CompileError"
+    ), result.stdout
+    with pytest.raises(ProcessLookupError):
+        os.kill(compiler, 0)
 
 
 @pytest.mark.parametrize(

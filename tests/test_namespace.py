@@ -24,6 +24,7 @@ NOT_FUNCTIONS_OF_ARRAYS = {
     "Array",
     "Device",
     "Explanation",
+    "clear_pool",
     "counters",
     "explain",
     "linalg.LinAlgError",

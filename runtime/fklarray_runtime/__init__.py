@@ -9,7 +9,7 @@ is as it is.
 from __future__ import annotations
 
 from fklarray_runtime.binary_cache import BinaryCache, key
-from fklarray_runtime.buffer import Buffer, allocate, pool_bytes, trim
+from fklarray_runtime.buffer import Buffer, allocate, pool_bytes, set_pool_limit, trim
 from fklarray_runtime.compilation import stop_compiler
 from fklarray_runtime.compiler import (
     CompileError,
@@ -26,6 +26,7 @@ from fklarray_runtime.compiler import (
 from fklarray_runtime.cpu import Target, target
 from fklarray_runtime.dlpack import Imported, export_capsule, import_capsule, request
 from fklarray_runtime.kernel import Kernel, LaunchError, LoadError, native_functions
+from fklarray_runtime.thread_limits import register_threads
 from fklarray_runtime.threads import set_threads, threads
 
 __all__ = [
@@ -53,9 +54,12 @@ __all__ = [
     "pool_bytes",
     "probe",
     "request",
+    "set_pool_limit",
     "set_threads",
     "stop_compiler",
     "target",
     "threads",
     "trim",
 ]
+
+register_threads()

@@ -11,8 +11,8 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import platformdirs
@@ -38,6 +38,9 @@ _EVICT_EVERY = 16  # builds of one process between two looks at the cache's size
 _EVICT_TO = 0.8
 _STALE_SECONDS = 3600.0  # a temporary file this old belongs to a process that was killed
 _TOUCH_SECONDS = 3600.0
+# Another process's turn may be a stopped one's: then both build.
+_PATIENCE_SECONDS = 60.0
+_POLL_SECONDS = 0.01
 
 
 def key(parts: Mapping[str, str]) -> str:
@@ -188,7 +191,12 @@ class BinaryCache:
             directory = self.directory
             try:
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-                path = self._publish(directory, key, write)
+                with self._turn(directory, key):
+                    # Another process may have had its turn.
+                    found = self.load(key)
+                    if found is not None:
+                        return found, False
+                    path = self._publish(directory, key, write)
             except FileNotFoundError:
                 # The folder was deleted, or cleared, under the compiler: begin again.
                 if last:
@@ -201,6 +209,26 @@ class BinaryCache:
             else:
                 return path, True
         raise AssertionError("unreachable")
+
+    @contextmanager
+    def _turn(self, directory: Path, key: str) -> Generator[None]:
+        """Keep other processes from building the same meanwhile, as far as the system lets us."""
+        if self._temporary_of is not None:
+            yield
+            return
+        from filelock import FileLock  # as slow to import as some kernels are to compile
+
+        path = directory / f".{key}.lock"
+        lock = FileLock(path, timeout=_PATIENCE_SECONDS, mode=0o600)
+        try:
+            # Refused on some network folders; Timeout is an OSError too.
+            with suppress(OSError, NotImplementedError):
+                lock.acquire(poll_interval=_POLL_SECONDS)
+            yield
+        finally:
+            if lock.is_locked:
+                remove(path)
+                lock.release()
 
     def _publish(self, directory: Path, key: str, write: Callable[[Path], None]) -> Path:
         path = directory / f"{key}{_SUFFIX}"

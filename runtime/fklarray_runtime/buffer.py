@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fklarray_runtime._native import CBuffer
 
 _allocate = lib.fkl_pool_allocate
+_UNLIMITED = (1 << 63) - 1
 _HEADER_BYTES = lib.FKL_HEADER_BYTES
 _MOST_BYTES = 2**63 - 1
 
@@ -137,3 +138,21 @@ def pool_bytes() -> int:
 def trim() -> None:
     """Give the memory kept for reuse back to the system."""
     lib.fkl_pool_trim()
+
+
+def set_pool_limit(nbytes: int | None) -> None:
+    """Set how many bytes the pool keeps for reuse at most; what it keeps beyond goes at once.
+
+    Parameters
+    ----------
+    nbytes : int or None
+        None leaves it to the pool: 256 MiB, or half of the most that was ever in use.
+
+    Raises
+    ------
+    ValueError
+        `nbytes` is negative.
+    """
+    if nbytes is not None and nbytes < 0:
+        raise ValueError(f"the pool cannot keep a negative number of bytes: {nbytes}")
+    lib.fkl_pool_set_limit(_UNLIMITED if nbytes is None else min(nbytes, _UNLIMITED))

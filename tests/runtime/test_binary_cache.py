@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import filelock
 import pytest
 
 from fklarray_runtime import BinaryCache, key
@@ -276,22 +277,56 @@ assert built and cache.load("k") == path
         assert result.stderr.count("RuntimeWarning: fklarray") == 1
 
 
-def test_eight_cold_processes_race_and_leave_one_file(tmp_path: Path) -> None:
-    code = """
-import sys, time, pathlib
+_BUILDER = """
+import os, sys, time, pathlib
 from fklarray_runtime import BinaryCache
-cache = BinaryCache(pathlib.Path(sys.argv[1]))
+folder, log, seconds = sys.argv[1:]
+cache = BinaryCache(pathlib.Path(folder))
 def write(path):
-    time.sleep(0.05)
+    with open(log, "a") as file:
+        print(os.getpid(), file=file)
+    time.sleep(float(seconds))
     path.write_bytes(b"p" * 100_000)
 path, _ = cache.build("k", write)
 assert path.read_bytes()[:100_000] == b"p" * 100_000
 """
-    processes = [
-        subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "c")]) for _ in range(8)
-    ]
+
+
+def _start_builder(folder: Path, seconds: float) -> subprocess.Popen[bytes]:
+    arguments = [folder / "c", folder / "log", seconds]
+    return subprocess.Popen([sys.executable, "-c", _BUILDER, *map(str, arguments)])
+
+
+def test_of_eight_cold_processes_one_builds(tmp_path: Path) -> None:
+    processes = [_start_builder(tmp_path, 0.5) for _ in range(8)]
     assert [process.wait(60) for process in processes] == [0] * 8
     assert [path.name for path in (tmp_path / "c").iterdir()] == ["k.so"]
+    assert len((tmp_path / "log").read_text("utf-8").split()) == 1
+
+
+def test_a_killed_builder_holds_nobody_up(tmp_path: Path) -> None:
+    first = _start_builder(tmp_path, 600)
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "log").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    second = _start_builder(tmp_path, 0)
+    with pytest.raises(subprocess.TimeoutExpired):
+        second.wait(2)  # it is the first one's turn
+    first.kill()
+    first.wait()
+    assert second.wait(20) == 0
+    assert (tmp_path / "log").read_text("utf-8").split() == [str(first.pid), str(second.pid)]
+
+
+def test_without_locks_both_build(cache: BinaryCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise NotImplementedError("no locks on this file system")
+
+    monkeypatch.setattr(filelock.FileLock, "acquire", refuse)
+    path, built = cache.build(KEY, write)
+    assert built
+    assert cache.load(KEY) == path
+    assert names(cache) == [f"{KEY}.so"]
 
 
 @pytest.mark.parametrize(

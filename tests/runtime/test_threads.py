@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import threadpoolctl
 
 from fklarray_runtime import set_threads, threads
 from fklarray_runtime._native import ffi
@@ -214,3 +215,34 @@ print(workers())
     result = fresh(code)
     assert (result.returncode, result.stdout) == (0, "3\n"), result.stderr
     assert time.monotonic() - start < 20
+
+
+def test_threadpoolctl_knows_and_limits_our_threads() -> None:
+    before = threads()
+    set_threads(3)
+    try:
+        (found,) = [
+            info for info in threadpoolctl.threadpool_info() if info["user_api"] == "fklarray"
+        ]
+        assert found["num_threads"] == 3
+        with threadpoolctl.threadpool_limits(limits=1):
+            assert threads() == 1
+        assert threads() == 3
+        with threadpoolctl.threadpool_limits(limits=2, user_api="fklarray"):
+            assert threads() == 2
+        with threadpoolctl.threadpool_limits(limits=1, user_api="blas"):
+            assert threads() == 3
+    finally:
+        set_threads(before)
+
+
+@pytest.mark.parametrize("first", ["threadpoolctl", "fklarray_runtime"])
+def test_threadpoolctl_may_be_imported_before_or_after(first: str) -> None:
+    code = f"""
+import {first}, numpy, threadpoolctl
+threadpoolctl.threadpool_info()
+import fklarray_runtime
+with threadpoolctl.threadpool_limits(1):
+    assert fklarray_runtime.threads() == 1
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -14,6 +14,8 @@ uintptr_t fkl_pool_allocate(size_t nbytes);
 size_t fkl_pool_bytes(void);
 /* Gives the blocks kept for reuse back to the system. */
 void fkl_pool_trim(void);
+/* Keeps so many bytes for reuse at most, whatever the pool's own limit is. */
+void fkl_pool_set_limit(size_t nbytes);
 
 void fkl_block_retain(uintptr_t block);
 void fkl_block_release(uintptr_t block);

@@ -5,7 +5,8 @@
  * most a quarter of waste: the page faults of fresh memory cost as much as a kernel over it.
  * Kept for reuse: at most 256 MiB or half of the most that was ever in use, whichever is more; and
  * no fresh memory is taken while something is kept and the pool is half as large again as what was
- * ever in use (or 32 MiB). The large blocks unused for longest go first. */
+ * ever in use (or 32 MiB). The large blocks unused for longest go first. The user may set a lower
+ * limit of what is kept. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -41,8 +42,9 @@ static struct {
     size_t in_use;
     size_t kept;
     size_t most_in_use;
+    size_t limit; /* of what is kept, set by the user */
     size_t colour;
-} pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .limit = SIZE_MAX};
 
 static size_t memory_limit = SIZE_MAX; /* physical memory and swap, within the container's share */
 
@@ -274,7 +276,8 @@ static void keep(Block* block) {
     lock_pool();
     pool.in_use -= block->capacity;
     const size_t half = pool.most_in_use / 2;
-    const size_t limit = half > LEAST_KEPT_BYTES ? half : LEAST_KEPT_BYTES;
+    size_t limit = half > LEAST_KEPT_BYTES ? half : LEAST_KEPT_BYTES;
+    if (limit > pool.limit) limit = pool.limit;
     while (pool.oldest != NULL && pool.kept + block->capacity > limit)
         dropped = take_oldest(dropped);
     if (pool.kept + block->capacity > limit) {
@@ -296,6 +299,17 @@ size_t fkl_pool_bytes(void) {
     const size_t bytes = pool.in_use + pool.kept;
     unlock_pool();
     return bytes;
+}
+
+void fkl_pool_set_limit(size_t nbytes) {
+    Block* dropped = NULL;
+    lock_pool();
+    pool.limit = nbytes;
+    while (pool.oldest != NULL && pool.kept > nbytes) dropped = take_oldest(dropped);
+    const int small_ones_too = pool.kept > nbytes;
+    unlock_pool();
+    return_to_system(dropped);
+    if (small_ones_too) fkl_pool_trim();
 }
 
 void fkl_pool_trim(void) {

@@ -198,7 +198,8 @@ static void run(fkl_executor* self, Body body, void* context, int64_t tasks) {
 
 fkl_executor* fkl_executor_instance(void) { return &executor; }
 
-void fkl_executor_set_threads(int32_t threads) {
+/* Exported: threadpoolctl knows the library by it. */
+__attribute__((visibility("default"))) void fkl_executor_set_threads(int32_t threads) {
     __atomic_store_n(&executor.threads, threads, __ATOMIC_RELAXED);
 }
 
