@@ -19,7 +19,7 @@ from fklarray.config import config
 from fklarray.core import connect, core_counters
 from fklarray.deferred import DeferredStream, resolved, resolved_leaf, resolved_leaves
 from fklarray.dtype_rows import NUMPY_DTYPES
-from fklarray.fusion import Fused, Pattern, PendingReduction, fuse, patterns, reduced_alone
+from fklarray.fusion import Fused, Pattern, PendingReduction, fuse, outcome, patterns, reduced_alone
 from fklarray.interchange import repeated_row
 from fklarray.kernels import COUNTERS, compile_seconds, has_compiler, kernel_cache
 from fklarray.plans import (
@@ -47,7 +47,7 @@ from fklarray.staged_plans import staged
 from fklarray_codegen.dtypes import DTYPES, DType
 from fklarray_codegen.graph import STREAMS, Node, apply, cast
 from fklarray_codegen.layout import broadcast_shapes, contiguous_strides, layout
-from fklarray_codegen.ops import Op, Reduction, reduced_dtype
+from fklarray_codegen.ops import Op, Reduction
 from fklarray_codegen.render import Program, compose
 from fklarray_codegen.staged import StagedProgram
 from fklarray_codegen.walk import Rows
@@ -148,11 +148,12 @@ def evaluate_reduction(
     Returns
     -------
     State
-        A C-contiguous array of the other axes.
+        A C-contiguous array of the other axes, or of all for a scan.
     """
-    kept = rows.kept(shape)
-    dtype = reduced_dtype(reduction, operand[0].dtype)
-    if config.compile == "background" and has_compiler():
+    dtype, kept, _ = outcome(reduction, operand[0].dtype, shape, rows)
+    # A scan has NumPy's order, and its bits where NumPy's operation has the kernel's.
+    at_once = not reduction.scans or dtype.kind == "complex"
+    if config.compile == "background" and has_compiler() and not reduction.scans:
         # One kernel serves all layouts.
         shape, operand = _rows_last(_in_order(operand, shape), shape, rows)
         rows = Rows(len(shape) - 1, len(shape))
@@ -160,7 +161,9 @@ def evaluate_reduction(
     for state in (operand, None):
         operand = state or _in_order(operand, shape)
         fused = reduced_alone(reduction, operand, shape, rows)
-        results = _evaluate_fused(fused, rows.kept(shape), at_once=True)
+        results = _evaluate_fused(
+            fused, kept if reduction.scans else rows.kept(shape), at_once=at_once
+        )
         if results:
             return stream_state(stream_of(results[0]).buffer, dtype, kept)
     values = view_of(stream_of(operand), operand[0].dtype, shape)

@@ -26,7 +26,7 @@ from fklarray.reductions import (
 from fklarray_codegen.ops import REDUCTIONS, reduced_dtype
 from fklarray_codegen.walk import Rows
 
-__all__ = ["extreme", "reduced"]
+__all__ = ["extreme", "reduced", "scanned"]
 
 
 def reduced(name: str, x: Array, axis: Axes, keepdims: bool) -> Array:
@@ -96,6 +96,13 @@ def _order(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[Rows, ...]:
         else:
             order.append(Rows(place, place + 1))
     return tuple(order)
+
+
+def scanned(name: str, x: Array, axis: int) -> Array:
+    """Record a scan of the table along an axis that is counted from the front."""
+    if not x.size:
+        return x
+    return record_reduction(REDUCTIONS[name], x, Rows(axis, axis + 1))
 
 
 def extreme(name: str, x: object, axis: Axes, keepdims: bool, *, called: str = "") -> Array:

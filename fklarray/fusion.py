@@ -28,6 +28,7 @@ __all__ = [
     "Pattern",
     "PendingReduction",
     "fuse",
+    "outcome",
     "passes_of",
     "patterns",
     "reduced_alone",
@@ -47,7 +48,9 @@ _MAX_REDUCTIONS = 12
 
 
 class PendingReduction(Deferred):
-    """The results of a reduction that is yet to be computed: one for each row, in C order.
+    """The results of a reduction that is yet to be computed, in C order.
+
+    One for each row, or one for each element for a scan.
 
     Attributes
     ----------
@@ -116,15 +119,15 @@ def reduction_state(
     reduction, operand, shape, rows
         As in `PendingReduction`.
     """
-    dtype, kept, nbytes = _outcome(reduction, operand[0].dtype, shape, rows)
+    dtype, kept, nbytes = outcome(reduction, operand[0].dtype, shape, rows)
     memory = PendingReduction(compute, reduction, operand, shape, rows, nbytes)
     return reading(memory, dtype, kept)
 
 
 @lru_cache(maxsize=4096)
-def _outcome(reduction: Reduction, dtype: DType, shape: Shape, rows: Rows) -> tuple[Any, ...]:
+def outcome(reduction: Reduction, dtype: DType, shape: Shape, rows: Rows) -> tuple[Any, ...]:
     """Return data type, shape and bytes of a reduction's results."""
-    kept = rows.kept(shape)
+    kept = shape if reduction.scans else rows.kept(shape)
     result = reduced_dtype(reduction, dtype)
     return result, kept, math.prod(kept) * result.itemsize
 
@@ -288,9 +291,10 @@ def row_strides(space: Shape, rows: Rows) -> Strides:
 
 
 def _fits(leaf: Leaf, context: Shape, memory: PendingReduction) -> bool:
-    """Return whether each row of a shape reads the row's own value."""
+    """Return whether each row of a shape, or each element, reads its own value."""
     space, rows = memory.shape, memory.rows
-    return _in_space(leaf.strides, context, space, rows) == row_strides(space, rows)
+    own = contiguous_strides(space) if memory.reduction.scans else row_strides(space, rows)
+    return _in_space(leaf.strides, context, space, rows) == own
 
 
 class _Collector:

@@ -11,7 +11,7 @@ from fklarray.core import in_front
 from fklarray.deferred import MAX_DEPTH, Deferred, deferred_state, depth
 from fklarray.dtype_rows import scalar_dtype
 from fklarray.evaluation import count, evaluate, evaluate_deferred, evaluate_reduction
-from fklarray.fusion import MAX_PASSES, PendingReduction, passes_of, reduction_state
+from fklarray.fusion import MAX_PASSES, PendingReduction, outcome, passes_of, reduction_state
 from fklarray.interchange import state_of_numpy
 from fklarray.pending import admit
 from fklarray.recording import (
@@ -233,7 +233,7 @@ def record_deferred(
 
 
 def record_reduction(reduction: Reduction, operand: Recorded, rows: Rows) -> Array:
-    """Record a reduction of neighbouring axes, none of them empty; they are left out.
+    """Record a reduction of neighbouring axes, none of them empty; they are left out, or scanned.
 
     Parameters
     ----------
@@ -250,7 +250,8 @@ def record_reduction(reduction: Reduction, operand: Recorded, rows: Rows) -> Arr
     is_long = deep >= MAX_PASSES and passes_of(operand._state) >= MAX_PASSES
     reduced = operand._shared() if is_long else operand._state
     state = reduction_state(reduce_pending, reduction, reduced, operand._shape, rows)
-    return _admitted(rows.kept(operand._shape), state)
+    _, shape, _ = outcome(reduction, reduced[0].dtype, operand._shape, rows)
+    return _admitted(shape, state)
 
 
 def reduce_pending(memory: PendingReduction, operand: State) -> State:

@@ -84,11 +84,14 @@ def evaluate_on_numpy(
 
 
 def reduce_on_numpy(reduction: Reduction, values: Values, rows: Rows) -> Values:
-    """Return the results of a reduction, one for each row."""
+    """Return the results of a reduction: one for each row, or for each element of a scan."""
     shape = values.shape
     before = math.prod(shape[: rows.first])
     flat = values.reshape(before, rows.length(shape), -1)
     with np.errstate(all="ignore"):
+        if reduction.scans:
+            ufunc = np.add if reduction.scans == "sum" else np.multiply
+            return ufunc.accumulate(values, axis=rows.first, dtype=values.dtype)
         if reduction.name in ("prod", "sum"):
             ufunc = np.add if reduction.name == "sum" else np.multiply
             result = accumulated(ufunc, flat, (1,), values.dtype)

@@ -58,13 +58,14 @@ def staged(pattern: Pattern, *, of_rows: bool) -> tuple[StagedProgram, Walk, Res
 def _results(plan: Plan, pattern: Pattern) -> Results:
     kept = pattern.rows.kept(pattern.shape)
     rows = len(plan.row_values)
+    stored = plan.row_nodes + plan.element_nodes
     return Results(
         tuple(
             [(dtype, kept) for dtype in plan.row_values]
             + [(dtype, pattern.shape) for dtype in plan.element_results]
         ),
         tuple(number + (0 if is_row else rows) for is_row, number in plan.results),
-        tuple(plan.row_nodes.index((node, numbers)) for _, node, numbers in pattern.pending),
+        tuple(stored.index((node, numbers)) for _, node, numbers in pattern.pending),
     )
 
 

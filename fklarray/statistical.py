@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import builtins
 import math
-
-import numpy as np
+import operator
 
 from fklarray.array import Array
+from fklarray.creation import full
 from fklarray.dtype_rows import (
     DTYPES,
     NUMPY_DTYPES,
@@ -17,12 +17,13 @@ from fklarray.dtype_rows import (
     floating_row,
 )
 from fklarray.elementwise import add, divide, imag, real, sqrt, square, subtract
-from fklarray.folds import extreme, reduced
+from fklarray.folds import extreme, reduced, scanned
+from fklarray.joining import concat
+from fklarray.manipulation import reshape
 from fklarray.reductions import (
     Axes,
     array_operand,
     converted,
-    deferred_on_numpy,
     floating_operand,
     in_dtype,
     normal_axes,
@@ -285,22 +286,18 @@ def _cumulate(
     x, row = _summed(name, x, dtype)
     if axis is None and x.ndim > 1:
         raise ValueError(f"{name} needs an axis for an array of shape {x.shape}")
-    shape = x.shape or (1,)
-    along = normal_axis(0 if axis is None else axis, len(shape))
-    if include_initial:
-        shape = (*shape[:along], shape[along] + 1, *shape[along + 1 :])
-    accumulate = getattr(np, name)
-    wanted = NUMPY_DTYPES[computed_row(row)]
-    return deferred_on_numpy(
-        lambda values: accumulate(
-            values, axis=along, dtype=wanted, include_initial=include_initial
-        ),
-        [x],
-        row,
-        shape,
-    )
+    values = reshape(x, (1,)) if x.ndim == 0 else x
+    along = normal_axis(0 if axis is None else axis, values.ndim)
+    # As in sums, 16-bit floats are rounded once.
+    result = converted(scanned(name, converted(values, computed_row(row)), along), row)
+    if not operator.index(include_initial):
+        return result
+    shape = (*values.shape[:along], 1, *values.shape[along + 1 :])
+    initial = full(shape, 0 if name == "cumulative_sum" else 1, dtype=NUMPY_DTYPES[row])
+    return concat([initial, result], axis=along)
 
 
+@replayed
 def cumulative_sum(
     x: Array,
     /,
@@ -336,6 +333,7 @@ def cumulative_sum(
     return _cumulate("cumulative_sum", x, axis, dtype, include_initial)
 
 
+@replayed
 def cumulative_prod(
     x: Array,
     /,

@@ -67,10 +67,16 @@ def _several_reductions() -> tuple[xp.Array, ...]:
     return xp.argmax(x, axis=1), xp.sum(x, axis=1, dtype=xp.int64)
 
 
+def _shares_up_to_each() -> tuple[xp.Array, ...]:
+    x = _array(64, 100)
+    return (xp.cumulative_sum(x, axis=1) / xp.sum(x, axis=1, keepdims=True),)
+
+
 STAGED: dict[str, Callable[[], tuple[xp.Array, ...]]] = {
     "standardised_rows": _standardised_rows,
     "softmax_of_columns": _softmax_of_columns,
     "several_reductions": _several_reductions,
+    "shares_up_to_each": _shares_up_to_each,
 }
 
 

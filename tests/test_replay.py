@@ -30,6 +30,10 @@ _ARGUMENTS: dict[str, dict[str, tuple[Any, ...]]] = {
         "axis": _AXES,
         "correction": (0, 1, 1.0, 1.5, -0.0, "x", float("nan")),
     },
+    "cumulative_sum cumulative_prod": {
+        "axis": (*_AXES[:6], True),
+        "include_initial": (False, True, "no"),
+    },
     "argmax argmin": {"axis": (None, 0, 1, -1, True, (0,), 9)},
     "count_nonzero nn.softmax nn.log_softmax": {"axis": _AXES},
     "astype": {"copy": (True, False)},

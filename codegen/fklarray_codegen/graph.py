@@ -190,9 +190,9 @@ def cast(node: Node, dtype: DType) -> Node:
 
 
 def reduce(reduction: Reduction, node: Node) -> Node:
-    """Return the node of a reduction: one value for each row of the index space.
+    """Return the node of a reduction: one value for each row of the index space, or a scan.
 
-    It may be an operand like any other, and stands for the same value all along the row.
+    It may be an operand like any other; what is not a scan has the same value all along the row.
     """
     dtype = reduced_dtype(reduction, node.dtype)
     return _intern(reduction, dtype, (node,), (tuple(range(len(node.leaves))),))

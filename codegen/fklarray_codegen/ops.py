@@ -175,7 +175,7 @@ OPS: dict[str, Op] = {row.name: row for row in _ROWS}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduction:
-    """One way to reduce many elements to one.
+    """One way to reduce many elements to one, or to what that is up to each of them (a scan).
 
     Attributes
     ----------
@@ -185,16 +185,20 @@ class Reduction:
         The standard's category of the elements' data type.
     result : {"same", "index"}
         Data type of the result: the elements', or int64.
+    scans : str
+        For a scan, the name of the reduction whose running results it gives, in the order of the
+        elements; else empty.
     """
 
     name: str
     accepts: Category
     result: Literal["same", "index"]
+    scans: str = ""
 
     @property
     def functor(self) -> str:
         """Name of the C++ functor."""
-        return self.name.capitalize()
+        return (self.scans or self.name).capitalize()
 
     def __repr__(self) -> str:
         return self.name
@@ -207,6 +211,8 @@ _REDUCTION_ROWS = (
     Reduction("any",     "boolean",      "same"),
     Reduction("argmax",  "real numeric", "index"),
     Reduction("argmin",  "real numeric", "index"),
+    Reduction("cumulative_prod", "numeric", "same", "prod"),
+    Reduction("cumulative_sum",  "numeric", "same", "sum"),
     Reduction("max",     "real numeric", "same"),
     Reduction("min",     "real numeric", "same"),
     Reduction("prod",    "numeric",      "same"),

@@ -93,7 +93,8 @@ class StagedProgram:
                 lines.append(f"r{register}: {step.node.dtype} = {name} {loaded}".rstrip())
             lines += [f"keep r{register} in {names[place]}" for register, place in stage.keeps]
             for number, (register, place) in enumerate(stage.ends):
-                verb = f"reduce by {stage.reductions[number]}" if stage.reductions else "store"
+                how = "scan" if stage.work == "scan" else "reduce"
+                verb = f"{how} by {stage.reductions[number]}" if stage.reductions else "store"
                 lines.append(f"{verb} r{register} in {names[place]}")
         return "\n".join(lines)
 
@@ -159,7 +160,8 @@ class StagedProgram:
             if stage.reductions:
                 functor = stage.reductions[index].functor
                 dtype = stage.steps[register].node.dtype
-                chain.add_fold(name, functor, register, dtype, sources[place])
+                kind = stage.work.capitalize()
+                chain.add_fold(name, kind, functor, register, dtype, sources[place])
             else:
                 rereads = any(step.leaf == place for step in stage.steps)
                 chain.add_write(name, register, sources[place], is_last=True, rereads=rereads)

@@ -4,8 +4,9 @@ A value is one of three kinds: a constant, one value for each row, or one for ea
 reduction needs a pass over its row, and what is computed from its result has to wait for it. So the
 steps of an expression become stages, in this order: what is known of the rows before the first
 pass, the reductions of the first pass, what follows from them for the rows, the reductions of the
-second pass, and so on; at last the results that have a value for each element. A stage computes
-anew what it needs of each element, and reads the values of rows from memory.
+second pass, and so on; at last the results that have a value for each element. Scans take part in
+passes as reductions do, but leave a value for each element. A stage computes anew what it needs of
+each element, and reads the values of rows, and those of scans, from memory.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from fklarray_codegen.ops import Op, Reduction
 
 __all__ = ["Plan", "Stage", "plan_stages"]
 
-Work = Literal["fold", "row", "elements"]
+Work = Literal["fold", "scan", "row", "elements"]
 _CONSTANT, _ROW, _ELEMENT = 0, 1, 2
 
 # What takes so long that its values are kept for a later stage rather than computed anew.
@@ -33,16 +34,16 @@ class Stage:
 
     Attributes
     ----------
-    work : {"fold", "row", "elements"}
-        Whether its steps are run for each element, to be reduced; once for each row; or for each
-        element, to be stored.
+    work : {"fold", "scan", "row", "elements"}
+        Whether its steps are run for each element, to be reduced or scanned; once for each row; or
+        for each element, to be stored.
     steps : tuple of Instruction
         Registers in order; the first is loaded. What is loaded is numbered: leaves, then values of
         rows, then results of elements.
     ends : tuple of (int, int)
         Registers that are reduced or stored, and the number of where the result goes.
     reductions : tuple of Reduction
-        One for each end of a stage of work ``"fold"``.
+        One for each end of a stage of work ``"fold"`` or ``"scan"``.
     keeps : tuple of (int, int)
         Registers that are stored on the way, as ends are.
     """
@@ -72,7 +73,9 @@ class Plan:
         For each result of the expression whether it is a value of rows, and its number among those
         or among the results of elements.
     element_results : tuple of DType
-        Data types of the results that have a value for each element.
+        Data types of what is stored for each element: scans, and results.
+    element_nodes : tuple of (Node, tuple of int)
+        What each is, as of `row_nodes`.
     """
 
     stages: tuple[Stage, ...]
@@ -81,6 +84,7 @@ class Plan:
     row_nodes: tuple[tuple[Node, tuple[int, ...]], ...]
     results: tuple[tuple[bool, int], ...]
     element_results: tuple[DType, ...]
+    element_nodes: tuple[tuple[Node, tuple[int, ...]], ...]
 
 
 def plan_stages(root: Node, row_leaves: frozenset[int], *, keeps: bool) -> Plan:
@@ -120,7 +124,9 @@ class _Planner:
         for step in self.steps:
             self._classify(step, row_leaves)
         self.rows = self._stored_rows()
-        element_results = [r for r in dict.fromkeys(self.results) if self.kinds[r] != _ROW]
+        self.scans = [step for step in range(len(self.steps)) if self._is_scan(step)]
+        results = [step for step in self.results if self.kinds[step] != _ROW]
+        element_results = list(dict.fromkeys([*self.scans, *results]))
         first = len(root.leaves)
         self.places = {step: first + number for number, step in enumerate(self.rows)}
         first += len(self.rows)
@@ -130,14 +136,19 @@ class _Planner:
         kind = max((self.kinds[operand] for operand in step.operands), default=_CONSTANT)
         depth = max((self.depths[operand] for operand in step.operands), default=0)
         if isinstance(step.node.op, Reduction):
-            kind, depth = _ROW, depth + 1
+            kind, depth = _ELEMENT if step.node.op.scans else _ROW, depth + 1
         elif step.node.op == "stream":
             kind = _ROW if step.leaf in row_leaves else _ELEMENT
         self.kinds.append(kind)
         self.depths.append(depth)
 
     def _is_reduction(self, step: int) -> bool:
-        return isinstance(self.steps[step].node.op, Reduction)
+        op = self.steps[step].node.op
+        return isinstance(op, Reduction) and not op.scans
+
+    def _is_scan(self, step: int) -> bool:
+        op = self.steps[step].node.op
+        return isinstance(op, Reduction) and bool(op.scans)
 
     def _stored_rows(self) -> list[int]:
         """Return the values of rows that a later stage, or the user, reads from memory."""
@@ -154,7 +165,8 @@ class _Planner:
 
     def plan(self, keeps: bool) -> Plan:
         drafts = self._drafts()
-        kept = self._costliest(drafts) if keeps and len(self.targets) == 1 else None
+        keeps = keeps and len(self.targets) == 1 and not self.scans
+        kept = self._costliest(drafts) if keeps else None
         stages: list[Stage] = []
         is_stored = False
         for draft in drafts:
@@ -174,6 +186,7 @@ class _Planner:
                 for result in self.results
             ),
             tuple(self.steps[step].node.dtype for step in targets),
+            tuple((self.steps[step].node, self._leaves_of(step)) for step in targets),
         )
 
     def _drafts(self) -> list[_Draft]:
@@ -182,11 +195,15 @@ class _Planner:
             here = [s for s in self.rows if self.depths[s] == depth and not self._is_reduction(s)]
             drafts.append(_Draft("row", tuple(here), tuple(here), depth))
             folds = [s for s in self.rows if self.depths[s] == depth + 1 and self._is_reduction(s)]
-            reduced = [self.steps[step].operands[0] for step in folds]
-            drafts.append(_Draft("fold", tuple(folds), tuple(reduced), depth))
-        targets = tuple(self.targets)
+            drafts.append(_Draft("fold", tuple(folds), self._reduced(folds), depth))
+            scans = [s for s in self.scans if self.depths[s] == depth + 1]
+            drafts.append(_Draft("scan", tuple(scans), self._reduced(scans), depth))
+        targets = tuple(step for step in self.targets if step not in self.scans)
         drafts.append(_Draft("elements", targets, targets, len(self.steps)))
         return [draft for draft in drafts if draft.ends]
+
+    def _reduced(self, reductions: Sequence[int]) -> tuple[int, ...]:
+        return tuple(self.steps[step].operands[0] for step in reductions)
 
     def _leaves_of(self, step: int) -> tuple[int, ...]:
         """Return the leaves of the whole that are the leaves of a step's node."""
@@ -206,14 +223,16 @@ class _Planner:
         first = min(arrays or [step for step, _ in loaded])
         order = [first, *sorted(loads.keys() - {first})]
         register = {step: number for number, step in enumerate(order)}
-        places = self.targets if draft.work == "elements" else self.places
+        places = self.targets if draft.work in ("elements", "scan") else self.places
         folds = [self.steps[end].node.op for end in draft.ends]
         stores = draft.work == "fold" and not is_stored and kept in register
         return Stage(
             draft.work,
             tuple(self._instruction(step, loads[step], register) for step in order),
             tuple((register[w], places[e]) for w, e in zip(draft.wanted, draft.ends, strict=True)),
-            tuple(op for op in folds if draft.work == "fold" and isinstance(op, Reduction)),
+            tuple(
+                op for op in folds if draft.work in ("fold", "scan") and isinstance(op, Reduction)
+            ),
             tuple((register[kept], place) for place in self.targets.values() if kept and stores),
         )
 
@@ -242,6 +261,8 @@ class _Planner:
                 loads[step] = instruction.leaf
             elif step == kept:
                 (loads[step],) = self.targets.values()
+            elif self._is_scan(step):
+                loads[step] = self.targets[step]
             elif self.kinds[step] == _ROW and (self._is_reduction(step) or not is_here):
                 loads[step] = self.places[step]
             else:

@@ -156,12 +156,12 @@ class Chain:
         self.arguments.append(name)
 
     def add_fold(
-        self, name: str, functor: str, register: int, dtype: DType, target: Source
+        self, name: str, kind: str, functor: str, register: int, dtype: DType, target: Source
     ) -> None:
-        """Write the reduction of a register over each row."""
+        """Write the reduction of a register over each row; its kind is ``Fold`` or ``Scan``."""
         inner = target.types.rsplit(", ", 1)[1]
         types = f"{functor}, {self.slots[register]}, {dtype.cpp}, {self.rank}, {inner}"
-        self.operations.append(f"    const Fold<{types}> {name}{{{{{target.name}, space}}}};")
+        self.operations.append(f"    const {kind}<{types}> {name}{{{{{target.name}, space}}}};")
         self.arguments.append(name)
 
     def _operation(self, name: str, cpp: str, build: str) -> None:

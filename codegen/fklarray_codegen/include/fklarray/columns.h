@@ -141,6 +141,43 @@ private:
     }
 };
 
+// The rows of a tile, scanned: each lane is one row.
+template <int Lanes, typename StageType>
+struct ColumnScan;
+
+template <int Lanes, typename Chain, typename... Scans>
+struct ColumnScan<Lanes, Stage<Work::scan, Chain, fk::Tuple<Scans...>>> {
+    using StageType = Stage<Work::scan, Chain, fk::Tuple<Scans...>>;
+    using Running = fk::Tuple<Pack<typename Scans::Value, Lanes>...>;
+
+    // By value: see Executor<TransformDPP>.
+    static __attribute__((noinline)) void rows(const StageType stage, const Tile tile,
+                                               std::int64_t rows, Running* running) {
+        for (std::int64_t row = 0; row < rows; ++row) {
+            for (int x = tile.begin; x < tile.end; ++x) {
+                const Point thread{x, static_cast<int>(row), tile.z};
+                run_chain(thread, stage.chain, [&](const auto& registers) FKLARRAY_INLINED {
+                    take_in(thread, registers, stage.ends, running[x - tile.begin],
+                            std::index_sequence_for<Scans...>());
+                });
+            }
+        }
+    }
+
+private:
+    template <typename File, std::size_t... Is>
+    FK_HOST_STATIC void take_in(const Point& thread, const File& registers,
+                                const fk::Tuple<Scans...>& ends, Running& running,
+                                std::index_sequence<Is...>) {
+        ((fk::get<Is>(running) =
+              thread.y == 0 ? registers.template get<Scans::slot>()
+                            : Scans::Reduction::append(fk::get<Is>(running),
+                                                       registers.template get<Scans::slot>()),
+          store(thread, fk::get<Is>(running), fk::get<Is>(ends).params)),
+         ...);
+    }
+};
+
 }  // namespace fklarray
 
 namespace fk {
@@ -175,7 +212,7 @@ struct Executor<fklarray::ColumnsDPP<Lanes>> {
                                   static_cast<int>(isLast ? packs : begin + width),
                                   static_cast<int>(task / tiles), isLast};
         };
-        if constexpr (sizeof...(Stages) == 1) {
+        if constexpr (sizeof...(Stages) == 1 && ((Stages::work == fklarray::Work::fold) && ...)) {
             if (tiles * planes < threads && rows >= 2 * leastRows) {
                 for (std::int64_t task = 0; task < tiles * planes; ++task) {
                     (divide(stream, tile(task), rows, stages), ...);
@@ -219,6 +256,10 @@ private:
             auto* const results = reinterpret_cast<typename Fold::Value*>(memory);
             Fold::rows(stage, tile, 0, rows, results);
             Fold::store(stage, tile, results);
+        } else if constexpr (Stage::work == fklarray::Work::scan) {
+            using Scan = fklarray::ColumnScan<Lanes, Stage>;
+            alignas(64) char memory[widestTile * sizeof(typename Scan::Running)];
+            Scan::rows(stage, tile, rows, reinterpret_cast<typename Scan::Running*>(memory));
         } else {
             writes(stage, tile, Stage::work == fklarray::Work::row ? 1 : rows);
         }

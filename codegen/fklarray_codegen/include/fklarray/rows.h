@@ -154,6 +154,66 @@ private:
     }
 };
 
+// One row, scanned.
+template <int Lanes, typename StageType>
+struct RowScan;
+
+template <int Lanes, typename Chain, typename... Scans>
+struct RowScan<Lanes, Stage<Work::scan, Chain, fk::Tuple<Scans...>>> {
+    using StageType = Stage<Work::scan, Chain, fk::Tuple<Scans...>>;
+
+    // By value: see Executor<TransformDPP>.
+    static __attribute__((noinline)) void row(const StageType stage, Point thread,
+                                              std::int64_t length) {
+        fk::Tuple<Pack<typename Scans::Value, 1>...> running;
+        const std::int64_t packs = (length + Lanes - 1) / Lanes;
+        for (std::int64_t x = 0; x < packs; ++x) {
+            thread.x = static_cast<int>(x);
+            // The last pack is moved back: its first lanes were taken in before.
+            const std::int64_t left = length - x * Lanes;
+            const int begin = left < Lanes && length >= Lanes ? Lanes - static_cast<int>(left) : 0;
+            const int end = static_cast<int>(smaller(length, Lanes));
+            run_chain(thread, stage.chain, [&](const auto& registers) FKLARRAY_INLINED {
+                take_in(thread, registers, stage.ends, running, begin, end,
+                        std::index_sequence_for<Scans...>());
+            });
+        }
+    }
+
+private:
+    template <typename File, typename Running, std::size_t... Is>
+    FK_HOST_STATIC void take_in(const Point& thread, const File& registers,
+                                const fk::Tuple<Scans...>& ends, Running& running, int begin,
+                                int end, std::index_sequence<Is...>) {
+        (store_new(thread,
+                   scanned<Scans>(registers.template get<Scans::slot>(), fk::get<Is>(running),
+                                  thread.x == 0, begin, end),
+                   fk::get<Is>(ends).params),
+         ...);
+    }
+
+    template <typename Scan, typename T>
+    FK_HOST_STATIC Pack<T, Lanes> scanned(Pack<T, Lanes> values, Pack<T, 1>& running, bool is_first,
+                                          int begin, int end) {
+        if (is_first) running.set(0, values.get(0));
+        if (is_first) ++begin;
+        if (begin == 0 && end == Lanes) {
+            for (int lane = 0; lane < Lanes; ++lane) step<Scan>(values, running, lane);
+        } else {
+            for (int lane = begin; lane < end; ++lane) step<Scan>(values, running, lane);
+        }
+        return values;
+    }
+
+    template <typename Scan, typename T>
+    FK_HOST_STATIC void step(Pack<T, Lanes>& values, Pack<T, 1>& running, int lane) {
+        Pack<T, 1> value;
+        value.set(0, values.get(lane));
+        running = Scan::Reduction::append(running, value);
+        values.set(lane, running.get(0));
+    }
+};
+
 }  // namespace fklarray
 
 namespace fk {
@@ -204,6 +264,8 @@ private:
         if constexpr (Stage::work == fklarray::Work::fold) {
             using Fold = fklarray::RowFold<Lanes, Stage>;
             Fold::store(row, Fold::chunks(stage, row, 0, chunksIn(length), length), stage);
+        } else if constexpr (Stage::work == fklarray::Work::scan) {
+            fklarray::RowScan<Lanes, Stage>::row(stage, row, length);
         } else if constexpr (Stage::work == fklarray::Work::row) {
             elements(stage, row, 0, 1);
         } else {
@@ -227,6 +289,9 @@ private:
                                             fklarray::smaller(begin + segment, chunks), length);
             });
             Fold::store(row, Fold::combine(values, segments), stage);
+        } else if constexpr (Stage::work == fklarray::Work::scan) {
+            // One after the other: an order that threads cannot share.
+            fklarray::RowScan<Lanes, Stage>::row(stage, row, length);
         } else if constexpr (Stage::work == fklarray::Work::row) {
             elements(stage, row, 0, 1);
         } else {

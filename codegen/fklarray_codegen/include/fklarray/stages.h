@@ -9,7 +9,7 @@
 
 namespace fklarray {
 
-enum class Work { fold, row, elements };
+enum class Work { fold, scan, row, elements };
 
 // Ends the chain of a stage: the values that register Slot has along a row are reduced, and the
 // result is stored where the row's value belongs.
@@ -24,6 +24,17 @@ struct Fold {
     using Folded = typename Reduction::template Folded<T, Lanes>;
 
     StreamParams<typename Reduction::template Result<T>, Rank, inner> params;
+};
+
+// Ends the chain of a stage: the values that register Slot has along a row become what they are
+// reduced to up to each of them, one after the other.
+template <typename Reduction_, int Slot, typename T, int Rank, Inner inner>
+struct Scan {
+    using Reduction = Reduction_;
+    using Value = T;
+    static constexpr int slot = Slot;
+
+    StreamParams<T, Rank, inner> params;
 };
 
 template <typename... Items>
