@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 Arrays = tuple[npt.NDArray[Any], ...]
 
-ELEMENTS = (1_000, 100_000, 16_000_000)
+ELEMENTS = (1_000, 10_000, 100_000, 16_000_000)
 
 
 @dataclass(frozen=True)

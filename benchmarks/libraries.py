@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
 import re
+import shutil
+import subprocess
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -217,6 +222,59 @@ class TorchCompile(Torch):
         return lambda: compiled(*tensors)
 
 
+class Loop(Library):
+    """A loop in C for the case, compiled with gcc; not a library, but what one would write."""
+
+    name = "loop in C"
+    distribution = "gcc"
+    _FLAGS = ("-O3", "-march=native", "-ffast-math", "-fopenmp", "-shared", "-fPIC")
+
+    def __init__(self) -> None:
+        compiler = shutil.which("gcc")
+        if compiler is None:
+            raise ImportError("there is no gcc")
+        source = Path(__file__).with_name("loops.c")
+        with tempfile.TemporaryDirectory() as folder:
+            library = Path(folder, "loops.so")
+            command = [compiler, *self._FLAGS, str(source), "-o", str(library), "-lmvec", "-lm"]
+            subprocess.run(command, check=True)
+            self._loops = ctypes.CDLL(str(library))
+        self._loops.sum.restype = ctypes.c_float
+        self._version = subprocess.run(
+            [compiler, "-dumpfullversion"], check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    @property
+    def version(self) -> str:
+        """Version of the compiler."""
+        return self._version
+
+    @property
+    def threads(self) -> int:
+        """Threads that it uses by default."""
+        return len(os.sched_getaffinity(0))
+
+    def call(self, case: Case, inputs: Arrays) -> Call:
+        """Return a call that computes the case."""
+        loop = getattr(self._loops, case.name, None)
+        if loop is None:
+            raise UnsupportedError(case.name)
+        (array,) = inputs
+        extents = [ctypes.c_long(extent) for extent in array.shape]
+        source = ctypes.c_void_p(array.ctypes.data)
+        if case.name == "sum":
+            return lambda: np.float32(loop(source, *extents))
+        kept = {"columns": array.shape[1:], "sum_exp": array.shape[:1]}
+        shape = kept.get(case.name, array.shape)
+
+        def compute() -> Any:
+            result = np.empty(shape, np.float32)
+            loop(source, ctypes.c_void_p(result.ctypes.data), *extents)
+            return result
+
+        return compute
+
+
 def installed(*, with_torch_compile: bool) -> tuple[list[Library], list[str]]:
     """Find the libraries that are here.
 
@@ -227,7 +285,7 @@ def installed(*, with_torch_compile: bool) -> tuple[list[Library], list[str]]:
     """
     present: list[Library] = []
     absent: list[str] = []
-    kinds: list[type[Library]] = [NumPy, FklArray, NumExpr, Jax, Torch]
+    kinds: list[type[Library]] = [NumPy, FklArray, NumExpr, Jax, Torch, Loop]
     if with_torch_compile:
         kinds.append(TorchCompile)
     for kind in kinds:

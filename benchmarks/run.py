@@ -104,7 +104,7 @@ def _measure_case(
 def _measure(options: argparse.Namespace, progress: Any) -> dict[str, Any]:
     libraries, absent = installed(with_torch_compile=not options.quick)
     rounds = 5 if options.quick else 25
-    elements = ELEMENTS[:2] if options.quick else ELEMENTS
+    elements = ELEMENTS[:3] if options.quick else ELEMENTS
     about = report.machine(libraries)
     total = len(GRAPHS) + rounds * len(elements) * len(CASES) + 1
     task = progress.add_task("cold compile", total=total)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import inspect
 import math
 import os
+import pickle
 import random
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -385,3 +388,15 @@ def test_suites_pass_without_the_core(suite: str) -> None:
 
 def test_a_misspelt_core_is_an_error() -> None:
     assert "FKLARRAY_CORE must be" in _run(USE, FKLARRAY_CORE="compield").stderr
+
+
+def test_functions_behind_a_front_are_like_others() -> None:
+    for function in (xp.sum, xp.clip, xp.nn.softmax, xp.where, xp.exp, xp.add):
+        assert pickle.loads(pickle.dumps(function)) is function
+        assert copy.deepcopy(function) is function
+        assert weakref.ref(function)() is function
+        assert callable(function)
+        assert function.__module__.startswith("fklarray.")
+        assert getattr(sys.modules[function.__module__], function.__name__) is function
+        assert function.__doc__
+        assert inspect.signature(function).parameters

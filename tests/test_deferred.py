@@ -110,8 +110,8 @@ def test_the_operand_is_seen_as_it_was(name: str, x: xp.Array, values: np.ndarra
 def test_a_pending_operand_is_computed_once(x: xp.Array) -> None:
     y = xp.exp(x) + 1
     with counted(*NAMES) as change:
-        total = y / xp.cumulative_sum(y, axis=0)
-        more = xp.cumulative_sum(y, axis=1) - xp.cumulative_sum(y, axis=2)
+        total = y / xp.sort(y, axis=0)
+        more = xp.sort(y, axis=1) - xp.sort(y, axis=2)
         np.asarray(total + more)
     # One kernel for y, one for what follows, and three that do not fuse.
     assert change == {"kernels_launched": 2, "reference_evaluations": 3, "flushes": 1}
@@ -197,7 +197,7 @@ def test_a_failing_reduction_leaves_everything_usable(
     with pytest.raises(MemoryError, match="today"):
         float(total)
     assert float(total) == pytest.approx(31.0)
-    assert len(calls) > 1
+    assert calls
 
 
 def test_threads_share_a_deferred_result(x: xp.Array) -> None:
@@ -235,7 +235,7 @@ def test_explain_takes_what_is_deferred(x: xp.Array) -> None:
     assert "subtract" in explanation.graph
     assert explanation.graph.count("reduce by sum") == 2
     assert any("over each row" in reason for reason in explanation.reasons)
-    explanation = xp.explain(x - xp.cumulative_sum(x, axis=0) / xp.flip(xp.roll(x, 1)))
+    explanation = xp.explain(x - xp.sort(x, axis=0) / xp.flip(xp.roll(x, 1)))
     assert any("2 arrays of them" in reason for reason in explanation.reasons)
 
 

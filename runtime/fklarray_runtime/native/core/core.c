@@ -90,6 +90,7 @@ static int clear_front(PyObject* self) {
 
 static void destroy_front(PyObject* self) {
     PyObject_GC_UnTrack(self);
+    PyObject_ClearWeakRefs(self);
     clear_front(self);
     Py_TYPE(self)->tp_free(self);
 }
@@ -104,6 +105,17 @@ static PyObject* bind_front(PyObject* self, PyObject* object, PyObject* type) {
 static PyObject* get_of_function(PyObject* self, void* name) {
     return PyObject_GetAttrString(((Front*)self)->function, name);
 }
+
+/* Pickled by name, as functions are. */
+static PyObject* reduce_front(PyObject* self, PyObject* nothing) {
+    (void)nothing;
+    return PyObject_GetAttrString(((Front*)self)->function, "__qualname__");
+}
+
+static PyMethodDef front_methods[] = {
+    {"__reduce__", reduce_front, METH_NOARGS, "Return the name that it is found by."},
+    {NULL, NULL, 0, NULL},
+};
 
 static PyObject* represent_front(PyObject* self) { return PyObject_Repr(((Front*)self)->function); }
 
@@ -136,6 +148,8 @@ static PyTypeObject Front_Type = {
     .tp_descr_get = bind_front,
     .tp_getset = front_attributes,
     .tp_members = front_members,
+    .tp_methods = front_methods,
+    .tp_weaklistoffset = offsetof(Front, references),
 };
 
 /* ---- connecting ---- */

@@ -82,7 +82,8 @@ static inline int add(PyObject* list, PyObject* part) {
 /* A callable that stands in front of a Python function. */
 typedef struct {
     PyObject_HEAD vectorcallfunc call;
-    PyObject* function; /* what Python does */
+    PyObject* function;   /* what Python does */
+    PyObject* references; /* weak ones */
     /* What `Shortcuts` remembers in dicts; NULL for other functions. */
     PyObject *known, *floats, *integers, *small;
 } Front;
