@@ -53,12 +53,23 @@ def _complex_strided(xp: Any) -> tuple[Any, ...]:
     return (z * z + (0.5 - 0.25j),)
 
 
+def _sum_exp(xp: Any) -> tuple[Any, ...]:
+    x = xp.asarray(np.ones((64, 100), np.float32))
+    return (xp.sum(xp.exp(x), axis=1),)
+
+
+def _softmax(xp: Any) -> tuple[Any, ...]:
+    return (xp.nn.softmax(xp.asarray(np.ones((64, 100), np.float32))),)
+
+
 GRAPHS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
     "six_ops": _six_ops,
     "row": _row,
     "mixed_where": _mixed,
     "two_outputs": _two_outputs,
     "complex_strided": _complex_strided,
+    "sum_exp": _sum_exp,
+    "softmax": _softmax,
 }
 
 

@@ -6,9 +6,13 @@ not taken any more. The best of many rounds, since machines are busy.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from itertools import repeat
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -95,3 +99,37 @@ def test_reductions_and_their_export(
     np.from_dlpack(function(x))
     numpy, ours = _best(lambda: numpys(values), lambda: np.from_dlpack(function(x)))
     assert ours <= (limit if core.compiled() else limit_of_python) * numpy
+
+
+_START = """
+import time
+began = time.perf_counter()
+import numpy as np
+numpys = time.perf_counter()
+import fklarray as xp
+ours = time.perf_counter()
+x = xp.asarray(np.linspace(-2, 2, 1024, dtype=np.float32))
+np.from_dlpack(x * 1.5 + 2.5)
+done = time.perf_counter()
+print(numpys - began, ours - numpys, done - ours, xp.counters()["kernels_compiled"])
+"""
+
+
+def test_a_process_starts_soon_and_finds_its_kernels(tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "FKLARRAY_CACHE_DIR": str(tmp_path / "kernels"),
+        "PYTHONPYCACHEPREFIX": str(tmp_path / "compiled"),
+    }
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    runs = []
+    for _ in range(6):
+        run = subprocess.run(
+            [sys.executable, "-c", _START], env=environment, capture_output=True, check=True
+        )
+        runs.append([float(number) for number in run.stdout.split()])
+    numpys, ours, first, compiled = map(min, zip(*runs[1:], strict=True))
+    assert compiled == 0
+    # Measured on a free machine: 70 ms beside NumPy's 80, and 9 ms.
+    assert ours <= 1.6 * numpys
+    assert first <= 0.4 * numpys

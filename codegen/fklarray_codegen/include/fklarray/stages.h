@@ -290,7 +290,7 @@ FK_HOST_STATIC void for_rows(std::int64_t begin, std::int64_t end, const Space<R
 // Operations on packs below which one thread is faster (measured: a wake-up costs 5 us).
 template <typename Stream>
 FK_HOST_STATIC std::int64_t threads_for(const Stream& stream, std::int64_t work) {
-    return work < (1 << 16) ? 1 : stream.threads();
+    return work < (1 << 13) ? 1 : stream.threads();
 }
 
 // Combines a sequence of values with their neighbours, the pairs with theirs, and so on.
