@@ -252,7 +252,7 @@ struct Executor<fklarray::RowsDPP<Lanes>> {
 
 private:
     // In chunks: long enough to repay handing it to a thread.
-    static constexpr std::int64_t leastSegment = 128;
+    static constexpr std::int64_t leastSegment = 32;
     static constexpr std::int64_t mostSegments = 256;
 
     FK_HOST_FUSE std::int64_t chunksIn(std::int64_t length) {
