@@ -32,6 +32,9 @@ Period = tuple[int, int]
 ROW = 4096
 # Rows shorter than this are worth lengthening.
 _SHORT_ROW = 64
+# Of those not even so long, and of more than so many rows, always.
+_FEW_PACKS = 16
+_FEW_ROWS = 1024
 # The kernels count threads in int.
 _MAX_THREADS = 2**31 - 1
 
@@ -166,7 +169,7 @@ def layout(
     extents, moves = collapse(shape, padded)
     last = 0
     periods: tuple[Period, ...] = ((0, 0),) * len(moves)
-    if len(extents) > 1 and extents[-1] < _SHORT_ROW:
+    if len(extents) > 1 and extents[-1] < _SHORT_ROW and _is_worth_it(extents):
         extents, moves, periods = _lengthen_rows(extents, moves, len(streams))
     if (
         any(period for period, _ in periods)
@@ -183,6 +186,11 @@ def layout(
         tuple(inner_class(move[-1], extents[-1]) for move in moves),
         periods,
     )
+
+
+def _is_worth_it(extents: Sequence[int]) -> bool:
+    """Return whether short rows cost more than making them long, which takes some 30 us."""
+    return extents[-1] < _FEW_PACKS or math.prod(extents[:-1]) > _FEW_ROWS
 
 
 def inner_class(stride: int, extent: int) -> Inner:
@@ -239,7 +247,7 @@ def _lengthen_rows(
         ]
         return [*extents[:-2], extents[-2] * inner], rows, periods
     longest = max(range(len(extents)), key=extents.__getitem__)
-    if inner < 16 <= extents[longest]:
+    if inner < _FEW_PACKS <= extents[longest]:
         order = [axis for axis in range(len(extents)) if axis != longest] + [longest]
         extents = [extents[axis] for axis in order]
         moves = [[move[axis] for axis in order] for move in moves]
