@@ -37,7 +37,7 @@ OPERATIONS: dict[str, tuple[str, Callable[[Any, Any, Any], Any]]] = {
     "x < y": ("iuf", lambda m, x, y: m.less(x, y)),
     "x == y": ("biufc", lambda m, x, y: m.equal(x, y)),
     "x & y": ("biu", lambda m, x, y: m.bitwise_and(x, y)),
-    "x << 1": ("iu", lambda m, x, y: m.bitwise_left_shift(x, m.ones_like(x[:1]))),
+    "x << 1": ("iu", lambda m, x, y: x << 1),
     "maximum": ("iuf", lambda m, x, y: m.maximum(x, y)),
     "where": ("biufc", lambda m, x, y: m.where(m.equal(x, y), x, y)),
     "abs": ("iufc", lambda m, x, y: m.abs(x)),

@@ -85,6 +85,14 @@ struct ReductionBy {
     FK_HOST_DEVICE_STATIC Pack<T, Lanes> combine(const Pack<T, Lanes>& a, const Pack<T, Lanes>& b) {
         return lift<Functor>(a, b);
     }
+    template <typename T>
+    FK_HOST_DEVICE_STATIC T append_one(T a, T b) {
+        if constexpr (std::is_arithmetic_v<T>) {
+            return static_cast<T>(Functor::exec(a, b));
+        } else {
+            return lift<Functor>(splat<T, 1>(a), splat<T, 1>(b)).get(0);
+        }
+    }
     template <int Step, typename T, int Lanes>
     FK_HOST_DEVICE_STATIC const Pack<T, Lanes>& folding(const Pack<T, Lanes>& state) {
         return state;

@@ -154,7 +154,8 @@ private:
     }
 };
 
-// One row, scanned.
+// One row, scanned. Each result is stored by itself: putting it into its lane takes longer than the
+// next addition.
 template <int Lanes, typename StageType>
 struct RowScan;
 
@@ -170,47 +171,67 @@ struct RowScan<Lanes, Stage<Work::scan, Chain, fk::Tuple<Scans...>>> {
         for (std::int64_t x = 0; x < packs; ++x) {
             thread.x = static_cast<int>(x);
             // The last pack is moved back: its first lanes were taken in before.
-            const std::int64_t left = length - x * Lanes;
-            const int begin = left < Lanes && length >= Lanes ? Lanes - static_cast<int>(left) : 0;
-            const int end = static_cast<int>(smaller(length, Lanes));
+            const std::int64_t first = length < Lanes ? 0 : smaller(x * Lanes, length - Lanes);
+            const Part part{first, static_cast<int>(x * Lanes - first),
+                            static_cast<int>(smaller(length - first, Lanes))};
             run_chain(thread, stage.chain, [&](const auto& registers) FKLARRAY_INLINED {
-                take_in(thread, registers, stage.ends, running, begin, end,
+                take_in(thread, registers, stage.ends, running, part,
                         std::index_sequence_for<Scans...>());
             });
         }
     }
 
 private:
+    // Lanes [begin, end) of the pack that starts with element `first` of the row.
+    struct Part {
+        std::int64_t first;
+        int begin;
+        int end;
+    };
+
     template <typename File, typename Running, std::size_t... Is>
     FK_HOST_STATIC void take_in(const Point& thread, const File& registers,
-                                const fk::Tuple<Scans...>& ends, Running& running, int begin,
-                                int end, std::index_sequence<Is...>) {
-        (store_new(thread,
-                   scanned<Scans>(registers.template get<Scans::slot>(), fk::get<Is>(running),
-                                  thread.x == 0, begin, end),
-                   fk::get<Is>(ends).params),
+                                const fk::Tuple<Scans...>& ends, Running& running, const Part& part,
+                                std::index_sequence<Is...>) {
+        (scan<Scans>(thread, registers.template get<Scans::slot>(), fk::get<Is>(running),
+                     fk::get<Is>(ends).params, part),
          ...);
     }
 
-    template <typename Scan, typename T>
-    FK_HOST_STATIC Pack<T, Lanes> scanned(Pack<T, Lanes> values, Pack<T, 1>& running, bool is_first,
-                                          int begin, int end) {
-        if (is_first) running.set(0, values.get(0));
-        if (is_first) ++begin;
-        if (begin == 0 && end == Lanes) {
-            for (int lane = 0; lane < Lanes; ++lane) step<Scan>(values, running, lane);
-        } else {
-            for (int lane = begin; lane < end; ++lane) step<Scan>(values, running, lane);
+    template <typename Scan, typename T, typename Params>
+    FK_HOST_STATIC void scan(const Point& thread, const Pack<T, Lanes>& values, Pack<T, 1>& running,
+                             const Params& params, const Part& part) {
+        const std::int64_t stride = inner_stride_of(params);
+        Stored<T>* const to = row_of(thread, params) + part.first * stride;
+        T lanes[Lanes];
+        copy_lanes(lanes, values, std::make_integer_sequence<int, Lanes>());
+        int lane = part.begin;
+        // In a register, which the tuple is not.
+        T total = running.get(0);
+        if (thread.x == 0) {
+            total = lanes[0];
+            to[0] = total;
+            lane = 1;
         }
-        return values;
+        for (; lane < part.end; ++lane) {
+            total = Scan::Reduction::append_one(total, lanes[lane]);
+            to[lane * stride] = total;
+        }
+        running.set(0, total);
     }
 
-    template <typename Scan, typename T>
-    FK_HOST_STATIC void step(Pack<T, Lanes>& values, Pack<T, 1>& running, int lane) {
-        Pack<T, 1> value;
-        value.set(0, values.get(lane));
-        running = Scan::Reduction::append(running, value);
-        values.set(lane, running.get(0));
+    template <typename T, int Rank, Inner inner>
+    FK_HOST_STATIC std::int64_t inner_stride_of(const StreamParams<T, Rank, inner>& params) {
+        return inner_stride<inner>(params.stream);
+    }
+    template <typename T, int... Is>
+    FK_HOST_STATIC void copy_lanes(T* lanes, const Pack<T, Lanes>& values,
+                                   std::integer_sequence<int, Is...>) {
+        if constexpr (std::is_arithmetic_v<T>) {
+            __builtin_memcpy(lanes, &values.vector, sizeof(values.vector));
+        } else {
+            ((lanes[Is] = values.get(Is)), ...);
+        }
     }
 };
 

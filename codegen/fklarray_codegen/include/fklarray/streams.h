@@ -9,6 +9,8 @@
 #include <fused_kernel/core/data/point.h>
 #include <fused_kernel/core/execution_model/active_threads.h>
 
+#include <utility>
+
 #if defined(__CUDACC__)
 #define FKLARRAY_COLD __host__ __device__ __noinline__ static
 #else
@@ -113,6 +115,24 @@ FK_HOST_DEVICE_STATIC void copy_registers(void* to, const void* from) {
     }
 }
 
+// Lane by lane without a loop: a lane whose number is not known goes through memory.
+template <typename T, int Lanes, int... Is>
+FK_HOST_DEVICE_STATIC void gather(Pack<T, Lanes>& pack, const Stored<T>* from, std::int64_t stride,
+                                  std::integer_sequence<int, Is...>) {
+    if constexpr (std::is_same_v<T, bool>) {
+        // Not one after the other: gcc 12 makes masks of the bytes' truth, and leaves them so.
+        ((pack.vector[Is] = from[Is * stride]), ...);
+        pack.vector = (pack.vector != 0) & 1;
+    } else {
+        (pack.set(Is, static_cast<T>(from[Is * stride])), ...);
+    }
+}
+template <typename T, int Lanes, int... Is>
+FK_HOST_DEVICE_STATIC void scatter(const Pack<T, Lanes>& pack, Stored<T>* to, std::int64_t stride,
+                                   std::integer_sequence<int, Is...>) {
+    ((to[Is * stride] = pack.get(Is)), ...);
+}
+
 template <int Lanes, typename T, int Rank, Inner inner>
 FK_HOST_DEVICE_STATIC Pack<T, Lanes> load(const fk::Point& thread,
                                           const StreamParams<T, Rank, inner>& params) {
@@ -142,9 +162,7 @@ FK_HOST_DEVICE_STATIC Pack<T, Lanes> load(const fk::Point& thread,
             if (__builtin_expect(latest < 0, 0)) {
                 return load_short<T, Lanes>(row, stride, latest + Lanes);
             }
-            for (int lane = 0; lane < Lanes; ++lane) {
-                pack.set(lane, static_cast<T>(from[lane * stride]));
-            }
+            gather(pack, from, stride, std::make_integer_sequence<int, Lanes>());
         }
         return pack;
     }
@@ -168,7 +186,7 @@ FK_HOST_DEVICE_STATIC void store(const fk::Point& thread, const Pack<T, Lanes>& 
     if constexpr (inner == Inner::unit) {
         copy_registers<sizeof(T) * Lanes>(to, &pack.vector);
     } else {
-        for (int lane = 0; lane < Lanes; ++lane) to[lane * stride] = pack.get(lane);
+        scatter(pack, to, stride, std::make_integer_sequence<int, Lanes>());
     }
 }
 
