@@ -205,17 +205,24 @@ private:
         Stored<T>* const to = row_of(thread, params) + part.first * stride;
         T lanes[Lanes];
         copy_lanes(lanes, values, std::make_integer_sequence<int, Lanes>());
-        int lane = part.begin;
         // In a register, which the tuple is not.
         T total = running.get(0);
+        int begin = part.begin;
         if (thread.x == 0) {
             total = lanes[0];
             to[0] = total;
-            lane = 1;
+            begin = 1;
         }
-        for (; lane < part.end; ++lane) {
-            total = Scan::Reduction::append_one(total, lanes[lane]);
-            to[lane * stride] = total;
+        if (begin == 0 && part.end == Lanes) {
+            for (int lane = 0; lane < Lanes; ++lane) {
+                total = Scan::Reduction::append_one(total, lanes[lane]);
+                to[lane * stride] = total;
+            }
+        } else {
+            for (int lane = begin; lane < part.end; ++lane) {
+                total = Scan::Reduction::append_one(total, lanes[lane]);
+                to[lane * stride] = total;
+            }
         }
         running.set(0, total);
     }
