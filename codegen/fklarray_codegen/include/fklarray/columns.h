@@ -108,6 +108,16 @@ private:
         return running;
     }
 
+    // The same for as many rows as are taken together: where each begins is known outside the loop.
+    template <std::size_t... Is>
+    FK_HOST_STATIC Value over_all(const StageType& stage, const Tile& tile, int x,
+                                  std::int64_t begin, Value running, std::index_sequence<Is...>) {
+        ((running = S::append(running,
+                              at(stage, tile, x, begin + static_cast<int>(Is) * partial_values))),
+         ...);
+        return running;
+    }
+
     // Leaves the chunk's results in the first of the partial values.
     FK_HOST_STATIC void fold_chunk(const StageType& stage, const Tile& tile, std::int64_t begin,
                                    std::int64_t end, Value* partial) {
@@ -124,9 +134,17 @@ private:
             const std::int64_t rows = smaller(stop - row, partial_values);
             for (std::int64_t i = 0; i < rows; ++i) {
                 Value* running = partial + i * width;
-                for (int x = tile.begin; x < whole; ++x, ++running) {
-                    *running =
-                        over(inside, tile, x, row + i, stop, row == begin ? neutral : *running);
+                if (StageType::Chain::size <= 2 && row + step <= end) {
+                    for (int x = tile.begin; x < whole; ++x, ++running) {
+                        *running =
+                            over_all(inside, tile, x, row + i, row == begin ? neutral : *running,
+                                     std::make_index_sequence<together>());
+                    }
+                } else {
+                    for (int x = tile.begin; x < whole; ++x, ++running) {
+                        *running =
+                            over(inside, tile, x, row + i, stop, row == begin ? neutral : *running);
+                    }
                 }
                 if (tile.is_last) {
                     *running =
