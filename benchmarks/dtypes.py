@@ -2,8 +2,10 @@
 
     python benchmarks/dtypes.py
 
-On one thread and arrays that fit into the cache, where slow code shows. The command writes
-``results/dtypes-<date>.md`` and ends with status 1 if anything is slower than NumPy.
+On one thread and arrays that fit into the cache, where slow code shows. One operation on 65,536
+elements takes NumPy 3 to 15 us, of which recording and export are 3 us of ours: below 0.5 code is
+slow, above it the call is. The command writes ``results/dtypes-<date>.md`` and ends with status 1
+if anything is below that.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import fklarray as xp
 
 _ELEMENTS = 1 << 16
 _ROUNDS = 9
+_SLOW = 0.5
 _SAMPLE_US = 2_000
 DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
           "float32", "float64", "complex64", "complex128")  # fmt: skip
@@ -77,7 +80,7 @@ def ratio(name: str, dtype: np.dtype[Any]) -> float | None:
 
 
 def main() -> int:
-    """Measure, write the table, and return 1 if NumPy is faster somewhere."""
+    """Measure, write the table, and return 1 if some code is slow."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args()
@@ -98,7 +101,7 @@ def main() -> int:
     with xp.config.override(threads=1):
         for name in OPERATIONS:
             found = [ratio(name, np.dtype(dtype)) for dtype in DTYPES]
-            slower += sum(value is not None and value < 1 for value in found)
+            slower += sum(value is not None and value < _SLOW for value in found)
             cells = ["" if value is None else f"{value:.1f}" for value in found]
             lines.append(f"| `{name}` | {' | '.join(cells)} |")
             print(lines[-1], flush=True)
