@@ -58,7 +58,8 @@ def reduced(name: str, x: Array, axis: Axes, keepdims: bool) -> Array:
         value = _NEUTRAL[name] if math.prod(shape) else 0
         dtype = reduced_dtype(REDUCTIONS[name], x._state[0].dtype)
         return full(shape, value, dtype=NUMPY_DTYPES[dtype])
-    result = x
+    # Not `x` itself, which is changed in place with all that is the same object.
+    result = Array(x.shape, x._state)
     for rows in order:
         result = record_reduction(REDUCTIONS[name], result, rows)
     return result if result.shape == shape else reshape(result, shape)
@@ -101,7 +102,7 @@ def _order(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[Rows, ...]:
 def scanned(name: str, x: Array, axis: int) -> Array:
     """Record a scan of the table along an axis that is counted from the front."""
     if not x.size:
-        return x
+        return Array(x.shape, x._state)
     return record_reduction(REDUCTIONS[name], x, Rows(axis, axis + 1))
 
 

@@ -36,9 +36,12 @@ def replayed(function: _Function) -> _Function:
     @wraps(function)
     def learning(*arguments: Any, **options: Any) -> Any:
         given: dict[Leaf, int] = {}
-        key = _key(given, arguments, options)
+        states: list[tuple[Recorded, State]] = []
+        key = _key(given, states, arguments, options)
         result = function(*arguments, **options)
-        if key is not None and key not in known:
+        # Not if another thread has changed an argument meanwhile: the result may be of that.
+        is_same = all(array._state is state for array, state in states)
+        if key is not None and key not in known and is_same:
             if len(known) >= _MAX_KNOWN:
                 known.clear()
             is_new = all(result is not argument for argument in arguments)
@@ -51,13 +54,18 @@ def replayed(function: _Function) -> _Function:
 
 
 def _key(
-    given: dict[Leaf, int], arguments: tuple[Any, ...], options: dict[str, Any]
+    given: dict[Leaf, int],
+    states: list[tuple[Recorded, State]],
+    arguments: tuple[Any, ...],
+    options: dict[str, Any],
 ) -> tuple[Any, ...] | None:
     """Return all that a recording depends on; None if arguments are not remembered."""
     parts: list[Any] = []
     for value in (*arguments, *options.values()):
         if isinstance(value, Recorded):
-            node, leaves = value._state
+            state = value._state
+            states.append((value, state))
+            node, leaves = state
             parts += node, value._shape
             if any(leaf.deferred for leaf in leaves) or node.streams > FEW_STREAMS:
                 return None

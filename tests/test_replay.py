@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import random
 import threading
@@ -224,3 +225,78 @@ def test_threads_that_compute_the_same_pending_results(device: str) -> None:
         assert len(found) == 4
         for one in found:
             np.testing.assert_allclose(one, wanted, rtol=1e-12)
+
+
+class _Finaliser:
+    """Does something when the collector finds it, which may be in the middle of any call."""
+
+    def __init__(self, action: Callable[[], object]) -> None:
+        self.itself = self
+        self.action = action
+
+    def __del__(self) -> None:
+        self.action()
+
+
+def _collected_within(call: Callable[[], object], action: Callable[[], object], after: int) -> None:
+    """Make a call, and the collector run an action after so many allocations."""
+    gc.collect()
+    gc.disable()
+    threshold = gc.get_threshold()
+    try:
+        _Finaliser(action)
+        gc.set_threshold(1 + after)
+        gc.enable()
+        call()
+    finally:
+        gc.disable()
+        gc.set_threshold(*threshold)
+        gc.enable()
+
+
+def test_a_finaliser_may_compute_what_is_being_computed(device: str) -> None:
+    base = np.arange(400, dtype=np.float32).reshape(40, 10)
+
+    def pending() -> xp.Array:
+        x = xp.asarray(base, device=device) + 1
+        mean = xp.mean(x * x, axis=1, keepdims=True)
+        return (x - mean) * xp.sum(x, axis=1, keepdims=True)
+
+    wanted = np.asarray(pending())
+    for after in range(300):
+        y = pending()
+        found: list[Any] = []
+        _collected_within(
+            lambda y=y, found=found: found.append(np.asarray(y)),  # type: ignore[misc]
+            lambda y=y: np.asarray(y),  # type: ignore[misc]
+            after % 45,
+        )
+        assert_same_bits(found[0], wanted)
+
+
+def test_an_array_that_changes_meanwhile_is_not_what_is_remembered(device: str) -> None:
+    for count in range(1, 120):
+        values = np.ones((count, 3), np.float32)
+        x = xp.asarray(values, device=device)
+
+        def change(x: xp.Array = x) -> None:
+            x += 1
+
+        _collected_within(lambda x=x: xp.sum(x, axis=1), change, count % 40)  # type: ignore[misc]
+        later = xp.sum(xp.asarray(values, device=device), axis=1)
+        assert np.asarray(later).tolist() == [3.0] * count
+
+
+def test_results_are_not_the_array_that_was_given(device: str) -> None:
+    for call in (
+        lambda x: xp.max(x, axis=()),
+        lambda x: xp.sum(x, axis=()),
+        lambda x: xp.max(x[:1], axis=0, keepdims=True),
+        lambda x: xp.cumulative_sum(x[:0]),
+        lambda x: xp.sum(x[0]),
+    ):
+        for _ in range(2):
+            x = xp.asarray(np.arange(4.0), device=device)
+            result = call(x)
+            result += 1
+            assert np.asarray(x).tolist() == [0.0, 1.0, 2.0, 3.0]

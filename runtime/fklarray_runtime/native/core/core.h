@@ -130,18 +130,20 @@ PyObject* new_stream(PyObject* buffer, PyObject* strides);
 /* More leaves than one kernel reads are Python's matter. */
 #define MAX_MET 128
 
-/* Leaves and pending results of an expression, in the order in which they are met. */
+/* Leaves and pending results of an expression, in the order in which they are met, and what the
+ * latter reduce. All are held: any allocation may run Python code, which may compute them. */
 typedef struct {
-    PyObject *leaves[MAX_MET], *memories[MAX_TARGETS];
-    Py_ssize_t leaf_count, memory_count; /* leaf_count is -1 if there are too many */
-    int deferred;                        /* whether a leaf is yet to be computed */
+    PyObject *leaves[MAX_MET], *memories[MAX_TARGETS], *operands[MAX_TARGETS];
+    Py_ssize_t leaf_count, memory_count;
+    int too_many;
+    int deferred; /* whether a leaf is yet to be computed */
 } Met;
 
 void meet(Met* met, PyObject* leaves);
 /* The key in `plans` of an expression with pending leaves; NULL where Python is to find it. */
 PyObject* fused_key(Met* met, PyObject* node, PyObject* shape, PyObject* leaves);
-/* Holds all that was met, until `let_go`, with what the launch reads in memory; 0 if it fails. */
-int hold(Met* met, const Launch* launch);
+/* Puts what is in memory in the place of leaves that are not; 0 where something fails. */
+int resolve(Met* met, const Launch* launch);
 void let_go(Met* met);
 void settle(const Launch* launch, const Met* met, PyObject* const* buffers);
 

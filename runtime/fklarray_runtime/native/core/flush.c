@@ -107,16 +107,17 @@ static PyObject* run(const Launch* launch, const Met* met) {
 
 static PyObject* evaluate(const Operand* x) {
     Met met;
+    if (!compiles()) return NULL;
     meet(&met, x->leaves);
-    if (!compiles() || met.leaf_count < 0) return NULL;
-    Launch* launch = launch_at(met.deferred ? fused_key(&met, x->node, x->shape, x->leaves)
-                                            : plan_key(x->node, x->shape, x->leaves));
-    PyObject* result = NULL;
-    if (launch != NULL && hold(&met, launch)) {
-        result = run(launch, &met);
-        let_go(&met);
-    }
+    PyObject *key = NULL, *result = NULL;
+    if (met.deferred)
+        key = fused_key(&met, x->node, x->shape, x->leaves);
+    else if (!met.too_many)
+        key = plan_key(x->node, x->shape, x->leaves);
+    Launch* launch = launch_at(key);
+    if (launch != NULL && resolve(&met, launch)) result = run(launch, &met);
     Py_XDECREF(launch);
+    let_go(&met);
     return result;
 }
 

@@ -3,13 +3,23 @@
 
 void meet(Met* met, PyObject* leaves) {
     const Py_ssize_t count = PyTuple_GET_SIZE(leaves);
-    met->leaf_count = count <= MAX_MET ? count : -1;
-    met->memory_count = 0;
+    met->leaf_count = met->memory_count = 0;
+    met->too_many = count > MAX_MET;
     met->deferred = 0;
-    for (Py_ssize_t i = 0; i < met->leaf_count; ++i) {
-        met->leaves[i] = PyTuple_GET_ITEM(leaves, i);
-        met->deferred |= Py_TYPE(met->leaves[i]) == core.deferred_stream;
+    for (Py_ssize_t i = 0; i < count && !met->too_many; ++i) {
+        PyObject* leaf = PyTuple_GET_ITEM(leaves, i);
+        met->leaves[met->leaf_count++] = Py_NewRef(leaf);
+        met->deferred |= Py_TYPE(leaf) == core.deferred_stream;
     }
+}
+
+void let_go(Met* met) {
+    for (Py_ssize_t i = 0; i < met->leaf_count; ++i) Py_DECREF(met->leaves[i]);
+    for (Py_ssize_t i = 0; i < met->memory_count; ++i) {
+        Py_DECREF(met->memories[i]);
+        Py_DECREF(met->operands[i]);
+    }
+    met->leaf_count = met->memory_count = 0;
 }
 
 /* The number of an object among those that were met; as many as there are, if it was not. */
@@ -19,7 +29,8 @@ static Py_ssize_t number_of(PyObject* const* met, Py_ssize_t count, PyObject* ob
     return i;
 }
 
-/* The reduction whose results a leaf reads, borrowed, and what is reduced; NULL as in Python. */
+/* The reduction whose results a leaf reads, and what is reduced, both borrowed; NULL as in
+ * Python. */
 static PyObject* pending_of(PyObject* leaf, PyObject** operand) {
     if (Py_TYPE(leaf) != core.deferred_stream) return NULL;
     PyObject* memory = get_slot(leaf, core.stream_buffer);
@@ -38,7 +49,8 @@ static int describe_reduction(Met* met, PyObject* parts, PyObject* memory, PyObj
     const Py_ssize_t number = number_of(met->memories, met->memory_count, memory);
     if (number < met->memory_count) return add(parts, PyLong_FromSsize_t(number));
     if (met->memory_count == MAX_TARGETS) return 0;
-    met->memories[met->memory_count++] = memory;
+    met->operands[met->memory_count] = Py_NewRef(operand);
+    met->memories[met->memory_count++] = Py_NewRef(memory);
     return add(parts, Py_NewRef(get_slot(memory, core.pending_reduction_of))) &&
            add(parts, Py_NewRef(get_slot(memory, core.pending_shape))) &&
            add(parts, Py_NewRef(get_slot(memory, core.pending_rows))) &&
@@ -49,14 +61,14 @@ static int describe_leaf(Met* met, PyObject* parts, PyObject* leaf) {
     const Py_ssize_t number = number_of(met->leaves, met->leaf_count, leaf);
     if (number < met->leaf_count) return add(parts, PyLong_FromSsize_t(number));
     if (met->leaf_count == MAX_MET || !add(parts, Py_NewRef(Py_None))) return 0;
-    met->leaves[met->leaf_count++] = leaf;
+    met->leaves[met->leaf_count++] = Py_NewRef(leaf);
     if (Py_TYPE(leaf) == core.scalar) return add(parts, PyTuple_New(0));
+    if (!add(parts, Py_NewRef(get_slot(leaf, core.stream_strides)))) return 0;
     PyObject *operand, *memory = pending_of(leaf, &operand);
-    return add(parts, Py_NewRef(get_slot(leaf, core.stream_strides))) &&
-           (memory == NULL || describe_reduction(met, parts, memory, operand));
+    return memory == NULL || describe_reduction(met, parts, memory, operand);
 }
 
-/* `_Met.describe`: nothing of it runs Python code, so all that is met stays as it is. */
+/* `_Met.describe`, given leaves that somebody holds. */
 static PyObject* describe(Met* met, PyObject* node, PyObject* leaves) {
     PyObject* parts = PyList_New(0);
     int is_whole = parts != NULL && add(parts, Py_NewRef(node));
@@ -68,18 +80,19 @@ static PyObject* describe(Met* met, PyObject* node, PyObject* leaves) {
 }
 
 PyObject* fused_key(Met* met, PyObject* node, PyObject* shape, PyObject* leaves) {
-    met->leaf_count = 0;
+    let_go(met); /* they are met again, in Python's order */
     PyObject* description = describe(met, node, leaves);
     PyObject* key = description != NULL ? PyTuple_Pack(2, shape, description) : NULL;
-    PyObject* pattern = key != NULL ? PyDict_GetItemWithError(core.patterns, key) : NULL;
+    PyObject* pattern =
+        key != NULL ? Py_XNewRef(PyDict_GetItemWithError(core.patterns, key)) : NULL;
     PyObject* plan_key = pattern != NULL ? PyTuple_Pack(1, pattern) : NULL;
     Py_XDECREF(description);
     Py_XDECREF(key);
+    Py_XDECREF(pattern);
     return plan_key;
 }
 
-/* Puts what is in memory in the place of leaves that are not; 0 where something fails. */
-static int resolve(Met* met, const Launch* launch) {
+int resolve(Met* met, const Launch* launch) {
     for (Py_ssize_t i = 0; i < launch->leaves; ++i) {
         const Py_ssize_t number = launch->places[i].leaf;
         if (number >= met->leaf_count) return 0;
@@ -91,19 +104,6 @@ static int resolve(Met* met, const Launch* launch) {
         Py_DECREF(leaf);
     }
     return 1;
-}
-
-int hold(Met* met, const Launch* launch) {
-    for (Py_ssize_t i = 0; i < met->leaf_count; ++i) Py_INCREF(met->leaves[i]);
-    for (Py_ssize_t i = 0; i < met->memory_count; ++i) Py_INCREF(met->memories[i]);
-    if (!met->deferred || resolve(met, launch)) return 1;
-    let_go(met);
-    return 0;
-}
-
-void let_go(Met* met) {
-    for (Py_ssize_t i = 0; i < met->leaf_count; ++i) Py_DECREF(met->leaves[i]);
-    for (Py_ssize_t i = 0; i < met->memory_count; ++i) Py_DECREF(met->memories[i]);
 }
 
 /* Deferred.settle for each pending result that the launch has computed. */
