@@ -120,7 +120,8 @@ def test_the_size_is_that_of_the_values_and_nothing_else_is_kept() -> None:
     assert sizeof({"total": total}) < 1000
     del chunk
     xp.asarray(np.ones((1000, 1000), np.float32))  # in the memory that the chunk left
-    assert xp.counters()["pool_bytes"] == held
+    # But for the few KiB that the sum took on its way, if the pool had no such block.
+    assert xp.counters()["pool_bytes"] <= held + (16 << 10)
     assert float(total) == 1e6
 
 
