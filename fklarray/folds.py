@@ -58,10 +58,12 @@ def reduced(name: str, x: Array, axis: Axes, keepdims: bool) -> Array:
         value = _NEUTRAL[name] if math.prod(shape) else 0
         dtype = reduced_dtype(REDUCTIONS[name], x._state[0].dtype)
         return full(shape, value, dtype=NUMPY_DTYPES[dtype])
-    # Not `x` itself, which is changed in place with all that is the same object.
-    result = Array(x.shape, x._state)
+    result = x
     for rows in order:
         result = record_reduction(REDUCTIONS[name], result, rows)
+    if result is x:
+        # Not `x` itself, which is changed in place with all that is the same object.
+        result = Array(x.shape, x._state)
     return result if result.shape == shape else reshape(result, shape)
 
 

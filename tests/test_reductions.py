@@ -14,6 +14,7 @@ import pytest
 
 import fklarray as xp
 from counting import counted
+from fklarray.fusion import MAX_PASSES
 
 RNG = np.random.default_rng(20)
 KERNELS = ("kernels_launched", "reference_evaluations")
@@ -222,6 +223,28 @@ def test_every_length_is_reduced_whole(count: int, device: str) -> None:
             x = xp.asarray(matrix.astype(dtype), device=device)
             np.testing.assert_array_equal(np.asarray(xp.sum(x, axis=axis)), matrix.sum(axis))
             np.testing.assert_array_equal(np.asarray(xp.max(x, axis=axis)), matrix.max(axis))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_of_equal_zeros_every_layout_takes_the_same(dtype: str, device: str) -> None:
+    for count in (*range(1, 70, 3), 80, 112, 120, 513, 600):
+        values = np.where(RNG.random((21, count)) < 0.5, -0.0, 0.0).astype(dtype)
+        along = xp.asarray(values, device=device)
+        across = xp.asarray(np.ascontiguousarray(values.T), device=device)
+        back = xp.asarray(np.ascontiguousarray(values[:, ::-1]), device=device)[:, ::-1]
+        for extreme in (xp.max, xp.min):
+            signs = np.signbit(np.asarray(extreme(along, axis=1)))
+            np.testing.assert_array_equal(np.signbit(np.asarray(extreme(across, axis=0))), signs)
+            np.testing.assert_array_equal(np.signbit(np.asarray(extreme(back, axis=1))), signs)
+
+
+def test_what_is_too_long_to_fuse_is_computed_once_for_all(device: str) -> None:
+    x = xp.asarray(RNG.random((30, 40)), device=device)
+    for _ in range(MAX_PASSES):
+        x = xp.exp(x - xp.mean(x, axis=1, keepdims=True))
+    total = xp.sum(x, axis=1)
+    assert x._state[0].operations == 0  # a result that both read
+    np.testing.assert_allclose(np.asarray(total), np.asarray(x).sum(1), rtol=1e-13)
 
 
 def test_zeros_keep_their_sign(device: str) -> None:

@@ -68,9 +68,10 @@ struct ReductionBy {
     using State = Pack<T, Lanes>;
     template <typename T, int Lanes>
     using Folded = Pack<T, Lanes>;
-    // Whether the result does not depend on the order in which elements are combined.
+    // Whether the result does not depend on the order in which elements are combined. Of equal
+    // zeros an extreme is the one that comes last.
     template <typename T>
-    static constexpr bool any_order = true;
+    static constexpr bool any_order = std::is_integral_v<T>;
 
     // With the number of the pack in its row, or of the row across which packs lie.
     template <typename T, int Lanes>
@@ -109,8 +110,6 @@ struct ReductionBy {
 
 struct Sum : ReductionBy<Add> {
     template <typename T>
-    static constexpr bool any_order = std::is_integral_v<T>;
-    template <typename T>
     FK_HOST_DEVICE_STATIC T neutral() {
         if constexpr (is_complex<T>) {
             return {-0.0f, -0.0f};
@@ -121,8 +120,6 @@ struct Sum : ReductionBy<Add> {
 };
 
 struct Prod : ReductionBy<Multiply> {
-    template <typename T>
-    static constexpr bool any_order = std::is_integral_v<T>;
     template <typename T>
     FK_HOST_DEVICE_STATIC T neutral() {
         if constexpr (is_complex<T>) {
