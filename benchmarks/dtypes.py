@@ -20,14 +20,13 @@ from typing import Any
 
 import numpy as np
 import report
-from measure import interleave, once
+from measure import ratio
 
 import fklarray as xp
 
 _ELEMENTS = 1 << 16
 _ROUNDS = 9
 _SLOW = 0.5
-_SAMPLE_US = 2_000
 DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
           "float32", "float64", "complex64", "complex128")  # fmt: skip
 # What is computed of two arrays, and for which kinds of data types (NumPy's letters).
@@ -62,21 +61,18 @@ def _operands(dtype: np.dtype[Any]) -> tuple[Any, Any]:
     return tuple((rng.random(_ELEMENTS) * 100 + 1).astype(dtype) for _ in range(2))  # type: ignore[return-value]
 
 
-def ratio(name: str, dtype: np.dtype[Any]) -> float | None:
+def times_as_fast(name: str, dtype: np.dtype[Any]) -> float | None:
     """Return NumPy's time divided by ours; None where an operation is not for a data type."""
     kinds, compute = OPERATIONS[name]
     if dtype.kind not in kinds:
         return None
     x, y = _operands(dtype)
     ours, others = xp.asarray(x), xp.asarray(y)
-    calls = {
-        "NumPy": lambda: compute(np, x, y),
-        "fklarray": lambda: np.from_dlpack(compute(xp, ours, others)),
-    }
-    for call in calls.values():
-        once(call)
-    timings = interleave(calls, rounds=_ROUNDS, sample_us=_SAMPLE_US, after_round=lambda: None)
-    return timings["NumPy"].best / timings["fklarray"].best
+    return ratio(
+        lambda: np.from_dlpack(compute(xp, ours, others)),
+        lambda: compute(np, x, y),
+        rounds=_ROUNDS,
+    )
 
 
 def main() -> int:
@@ -100,7 +96,7 @@ def main() -> int:
     slower = 0
     with xp.config.override(threads=1):
         for name in OPERATIONS:
-            found = [ratio(name, np.dtype(dtype)) for dtype in DTYPES]
+            found = [times_as_fast(name, np.dtype(dtype)) for dtype in DTYPES]
             slower += sum(value is not None and value < _SLOW for value in found)
             cells = ["" if value is None else f"{value:.1f}" for value in found]
             lines.append(f"| `{name}` | {' | '.join(cells)} |")

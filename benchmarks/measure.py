@@ -137,6 +137,15 @@ def interleave(
     return timings
 
 
+def ratio(call: Call, other: Call, *, rounds: int) -> float:
+    """Return how often one call's best time goes into another's; both are made once before."""
+    candidates = {"call": call, "other": other}
+    for candidate in candidates.values():
+        once(candidate)
+    timings = interleave(candidates, rounds=rounds)
+    return timings["other"].best / timings["call"].best
+
+
 def spread(values: Sequence[float]) -> dict[str, Any]:
     """Return the median and all of a few values."""
     return {

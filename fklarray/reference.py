@@ -86,14 +86,13 @@ def evaluate_on_numpy(
 def reduce_on_numpy(reduction: Reduction, values: Values, rows: Rows) -> Values:
     """Return the results of a reduction: one for each row, or for each element of a scan."""
     shape = values.shape
-    before = math.prod(shape[: rows.first])
-    flat = values.reshape(before, rows.length(shape), -1)
+    ufunc = {"prod": np.multiply, "sum": np.add}.get(reduction.scans or reduction.name)
     with np.errstate(all="ignore"):
         if reduction.scans:
-            ufunc = np.add if reduction.scans == "sum" else np.multiply
+            assert ufunc is not None
             return ufunc.accumulate(values, axis=rows.first, dtype=values.dtype)
-        if reduction.name in ("prod", "sum"):
-            ufunc = np.add if reduction.name == "sum" else np.multiply
+        flat = values.reshape(math.prod(shape[: rows.first]), rows.length(shape), -1)
+        if ufunc is not None:
             result = accumulated(ufunc, flat, (1,), values.dtype)
         else:
             result = getattr(np, reduction.name)(flat, axis=1)

@@ -19,7 +19,7 @@ _MAX_STEPS = 128
 
 
 def staged(pattern: Pattern, *, of_rows: bool) -> tuple[StagedProgram, Walk, Results] | None:
-    """Return the program of an expression and its index space; None if it should not be one.
+    """Return an expression's program, its index space and what it stores; None if not one kernel.
 
     Parameters
     ----------

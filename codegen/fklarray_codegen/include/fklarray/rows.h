@@ -198,10 +198,10 @@ private:
          ...);
     }
 
-    template <typename Scan, typename T, typename Params>
+    template <typename Scan, typename T, int Rank, Inner inner>
     FK_HOST_STATIC void scan(const Point& thread, const Pack<T, Lanes>& values, Pack<T, 1>& running,
-                             const Params& params, const Part& part) {
-        const std::int64_t stride = inner_stride_of(params);
+                             const StreamParams<T, Rank, inner>& params, const Part& part) {
+        const std::int64_t stride = inner_stride<inner>(params.stream);
         Stored<T>* const to = row_of(thread, params) + part.first * stride;
         T lanes[Lanes];
         copy_lanes(lanes, values, std::make_integer_sequence<int, Lanes>());
@@ -213,24 +213,18 @@ private:
             to[0] = total;
             begin = 1;
         }
+        const auto step = [&](int lane) FKLARRAY_INLINED {
+            total = Scan::Reduction::append_one(total, lanes[lane]);
+            to[lane * stride] = total;
+        };
         if (begin == 0 && part.end == Lanes) {
-            for (int lane = 0; lane < Lanes; ++lane) {
-                total = Scan::Reduction::append_one(total, lanes[lane]);
-                to[lane * stride] = total;
-            }
+            for (int lane = 0; lane < Lanes; ++lane) step(lane);  // of a length that is known
         } else {
-            for (int lane = begin; lane < part.end; ++lane) {
-                total = Scan::Reduction::append_one(total, lanes[lane]);
-                to[lane * stride] = total;
-            }
+            for (int lane = begin; lane < part.end; ++lane) step(lane);
         }
         running.set(0, total);
     }
 
-    template <typename T, int Rank, Inner inner>
-    FK_HOST_STATIC std::int64_t inner_stride_of(const StreamParams<T, Rank, inner>& params) {
-        return inner_stride<inner>(params.stream);
-    }
     template <typename T, int... Is>
     FK_HOST_STATIC void copy_lanes(T* lanes, const Pack<T, Lanes>& values,
                                    std::integer_sequence<int, Is...>) {

@@ -79,6 +79,13 @@ static inline int add(PyObject* list, PyObject* part) {
     return added;
 }
 
+/* The number of an object among others; as many as there are, if it is not among them. */
+static inline Py_ssize_t number_of(PyObject* const* objects, Py_ssize_t count, PyObject* object) {
+    Py_ssize_t number = 0;
+    while (number < count && objects[number] != object) ++number;
+    return number;
+}
+
 /* A callable that stands in front of a Python function. */
 typedef struct {
     PyObject_HEAD vectorcallfunc call;

@@ -22,13 +22,6 @@ void let_go(Met* met) {
     met->leaf_count = met->memory_count = 0;
 }
 
-/* The number of an object among those that were met; as many as there are, if it was not. */
-static Py_ssize_t number_of(PyObject* const* met, Py_ssize_t count, PyObject* object) {
-    Py_ssize_t i = 0;
-    while (i < count && met[i] != object) ++i;
-    return i;
-}
-
 /* The reduction whose results a leaf reads, and what is reduced, both borrowed; NULL as in
  * Python. */
 static PyObject* pending_of(PyObject* leaf, PyObject** operand) {

@@ -92,12 +92,6 @@ static PyObject* with_number(Front* front, PyObject* array, PyObject* number, in
     return result;
 }
 
-static Py_ssize_t find_leaf(PyObject* const* leaves, Py_ssize_t count, PyObject* leaf) {
-    for (Py_ssize_t i = 0; i < count; ++i)
-        if (leaves[i] == leaf) return i;
-    return -1;
-}
-
 /* `merge` in recording.py; *slot is NULL where no leaf is shared. */
 static PyObject* join(PyObject* leaves, PyObject* more, PyObject** slot) {
     const Py_ssize_t first = PyTuple_GET_SIZE(leaves), second = PyTuple_GET_SIZE(more);
@@ -108,8 +102,8 @@ static PyObject* join(PyObject* leaves, PyObject* more, PyObject** slot) {
     for (Py_ssize_t i = 0; i < first; ++i) joined[i] = PyTuple_GET_ITEM(leaves, i);
     for (Py_ssize_t i = 0; i < second; ++i) {
         PyObject* leaf = PyTuple_GET_ITEM(more, i);
-        places[i] = find_leaf(joined, first, leaf);
-        if (places[i] < 0) {
+        places[i] = number_of(joined, first, leaf);
+        if (places[i] == first) {
             places[i] = count;
             joined[count++] = leaf;
         }

@@ -14,8 +14,8 @@ typedef struct {
 /* ---- the key ---- */
 
 static int add_leaf(PyObject* parts, PyObject* leaf, Objects* given) {
-    for (Py_ssize_t i = 0; i < given->count; ++i)
-        if (given->objects[i] == leaf) return add(parts, PyLong_FromSsize_t(i));
+    const Py_ssize_t number = number_of(given->objects, given->count, leaf);
+    if (number < given->count) return add(parts, PyLong_FromSsize_t(number));
     if (given->count == MAX_OBJECTS / 2) return 0;
     given->objects[given->count++] = Py_NewRef(leaf);
     if (!add(parts, Py_NewRef(Py_None))) return 0;
@@ -103,9 +103,8 @@ static PyObject* make_state(PyObject* node, PyObject* numbers, const Objects* ob
     return state;
 }
 
-/* Bytes that a leaf's memory takes; 0 for a number. */
+/* Bytes that a stream's memory takes. */
 static unsigned long long bytes_of(PyObject* leaf) {
-    if (Py_TYPE(leaf) == core.scalar) return 0;
     PyObject* buffer = get_slot(leaf, core.stream_buffer);
     if (Py_TYPE(buffer) == core.buffer) return ((fkl_owner*)buffer)->nbytes;
     if (Py_TYPE(buffer) == core.pending_reduction)
