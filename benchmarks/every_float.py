@@ -27,7 +27,7 @@ import fklarray as xp
 from fklarray_codegen.ops import OPS, Op
 
 PATTERNS = 1 << 32
-_PIECE = 1 << 20
+_PIECE = 1 << 18
 _GREATEST = float(np.finfo(np.float32).max)
 _BEYOND = 2.0**128  # what rounds to infinity counts as the number after the greatest
 
@@ -64,10 +64,11 @@ def measure(op: Op, step: int = 1) -> Worst:
     function = getattr(xp, op.name, None) or getattr(xp.special, op.name)
     worst = Worst(-1.0, math.nan, 0)
     patterns = 0
+    offsets = np.arange(0, min(_PIECE * step, PATTERNS), step, dtype=np.uint32)
     for first in range(0, PATTERNS, _PIECE * step):
-        bits = np.arange(first, min(first + _PIECE * step, PATTERNS), step, dtype=np.int64)
-        values = bits.astype(np.uint32).view(np.float32)
-        error = _error(function, xp.asarray(values))
+        bits = offsets[: -(-(PATTERNS - first) // step)] + np.uint32(first)
+        values = bits.view(np.float32)
+        error = _error(function, xp.asarray(values, copy=False))
         most = float(xp.max(error))
         patterns += len(values)
         if most > worst.error:

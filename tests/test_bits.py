@@ -142,3 +142,28 @@ def test_broadcast_operands(dtype: str, device: str) -> None:
         xp.atan2(xp.asarray(first, device=device), xp.asarray(second, device=device))
     )
     assert_same_bits(table, pairs.reshape(60, 60))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("length", [1, 7, 127, 128, 129, 200, 5000])
+def test_chains_of_several_long_functions(length: int, dtype: str, device: str) -> None:
+    """They run in parts, each for a block of packs at a time."""
+    x = xp.asarray(random(DTYPES[dtype], length, 7) % 4, device=device)
+
+    def several(keep: Any) -> tuple[xp.Array, xp.Array]:
+        sine = keep(xp.sin(x))
+        cosine = keep(xp.cos(x * sine))
+        exponential = keep(xp.exp(sine - cosine))
+        return exponential, keep(xp.log1p(exponential) + cosine * x)
+
+    def alone(result: xp.Array) -> xp.Array:
+        xp.materialize(result)
+        return result
+
+    wanted = several(alone)
+    got = several(lambda result: result)
+    xp.materialize(*got)
+    for values, reference in zip(got, wanted, strict=True):
+        assert_same_bits(np.asarray(values), np.asarray(reference))
+    x[...] = several(lambda result: result)[1]
+    assert_same_bits(np.asarray(x), np.asarray(wanted[1]))

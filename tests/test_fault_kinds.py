@@ -237,8 +237,13 @@ def test_sums_are_as_accurate_along_every_axis(axes: Any, device: str) -> None:
     np.testing.assert_allclose(_values(xp.mean(x, axis=axes)), mean, rtol=10 * unit)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
-@pytest.mark.parametrize("shape", [(300, 7), (7, 300), (5, 60, 4), (1, 129)])
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [
+        *[("float32", shape) for shape in ((300, 7), (7, 300), (5, 60, 4), (1, 129))],
+        *[(dtype, (5, 60, 4)) for dtype in ("float16", "float64", "complex64")],
+    ],
+)
 def test_sums_have_the_same_bits_in_every_layout(
     dtype: str, shape: tuple[int, ...], device: str
 ) -> None:

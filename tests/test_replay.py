@@ -6,7 +6,7 @@ import gc
 import inspect
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -254,6 +254,16 @@ def _collected_within(call: Callable[[], object], action: Callable[[], object], 
         gc.enable()
 
 
+@pytest.fixture
+def little_to_collect() -> Iterator[None]:
+    """Leave out what other tests have made: it would take most of the time."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("little_to_collect")
 def test_a_finaliser_may_compute_what_is_being_computed(device: str) -> None:
     base = np.arange(400, dtype=np.float32).reshape(40, 10)
 
@@ -274,6 +284,7 @@ def test_a_finaliser_may_compute_what_is_being_computed(device: str) -> None:
         assert_same_bits(found[0], wanted)
 
 
+@pytest.mark.usefixtures("little_to_collect")
 def test_an_array_that_changes_meanwhile_is_not_what_is_remembered(device: str) -> None:
     for count in range(1, 120):
         values = np.ones((count, 3), np.float32)

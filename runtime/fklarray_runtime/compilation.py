@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from fklarray_runtime.cpu import target
+from fklarray_runtime.cpu import cache_bytes, target
 from fklarray_runtime.private_files import temporary_folder
 
 _COMMON_FLAGS = (
@@ -117,7 +117,9 @@ def command_flags(command: Sequence[str], vector_math: bool) -> tuple[str, ...]:
             for flag in chosen
             if "x86-64" in flag
         )
-    defines = ("-DFKLARRAY_VECTOR_MATH=1",) if vector_math else ()
+    defines = (f"-DFKLARRAY_CACHE_BYTES={cache_bytes()}",)
+    if vector_math:
+        defines += ("-DFKLARRAY_VECTOR_MATH=1",)
     return (*_COMMON_FLAGS, *chosen, *defines)
 
 

@@ -20,6 +20,10 @@ _LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 
+_SECOND_LEVEL = Path("/sys/devices/system/cpu/cpu0/cache/index2/size")
+_USUAL_CACHE = 512 << 10
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """What to compile for.
@@ -93,3 +97,20 @@ def target() -> Target:
     if machine in {"aarch64", "arm64"}:
         return Target("aarch64", ("-march=armv8-a",), ("asimd",))
     return Target(machine, (), ())
+
+
+@lru_cache(maxsize=1)
+def cache_bytes() -> int:
+    """Return the size of a core's second-level cache: a power of two from 256 KiB to 2 MiB.
+
+    Returns
+    -------
+    int
+        Rounded down; 512 KiB where the system does not say.
+    """
+    try:
+        text = _SECOND_LEVEL.read_text(encoding="ascii").strip()
+        size = int(text.removesuffix("K")) << 10
+    except (OSError, ValueError):
+        size = _USUAL_CACHE
+    return min(max(1 << size.bit_length() - 1, 256 << 10), 2 << 20)

@@ -91,6 +91,23 @@ def test_a_probe_tells_what_it_tried(working: Compiler) -> None:
     assert ("-DFKLARRAY_VECTOR_MATH=1" in flags(working)) == working.vector_math
 
 
+@pytest.mark.parametrize(
+    ("says", "size"),
+    [("512K", 512), ("768K\n", 512), ("32K", 256), ("65536K", 2048), ("a lot", 512), (None, 512)],
+)
+def test_tiles_follow_the_cache(
+    says: str | None, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "size"
+    if says is not None:
+        path.write_text(says)
+    monkeypatch.setattr(cpu, "_SECOND_LEVEL", path)
+    assert cpu.cache_bytes.__wrapped__() == size << 10
+    assert f"-DFKLARRAY_CACHE_BYTES={cpu.cache_bytes()}" in compilation.command_flags(
+        ("g++",), False
+    )
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="libmvec is glibc's")
 def test_vector_math_is_found_and_its_absence_too(
     working: Compiler, monkeypatch: pytest.MonkeyPatch

@@ -22,11 +22,16 @@ struct Tile {
     bool is_last;  // of its rows
 };
 
-// Running values of a tile, in memory that fits into the second level of the cache.
+// Bytes of a core's second-level cache.
+#if !defined(FKLARRAY_CACHE_BYTES)
+#define FKLARRAY_CACHE_BYTES (512 << 10)
+#endif
+
+// Running values of a tile: in half of that cache, since what is read goes through it too.
 template <int Lanes, typename StageType>
 class ColumnFold {
     using S = States<Lanes, typename StageType::Ends>;
-    static constexpr int max_bytes = 256 << 10;
+    static constexpr int max_bytes = FKLARRAY_CACHE_BYTES / 2;
     static constexpr int together = 4;
 
 public:

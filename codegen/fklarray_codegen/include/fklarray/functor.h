@@ -20,6 +20,7 @@ constexpr bool is_complex<Complex<T>> = true;
 // Parent of functors whose exec() is a template that takes compiler vectors as it takes scalars.
 // Comparisons on vectors give masks of 0 and -1; Result says that they mean bool.
 struct VectorFunctor {
+    static constexpr bool is_long = false;
     template <typename T, typename...>
     using Result = T;
     template <typename... Ts>
@@ -36,14 +37,6 @@ struct ComponentFunctor : VectorFunctor {
 struct Predicate : ComponentFunctor {
     template <typename, typename...>
     using Result = bool;
-};
-
-// Parent of functors that are applied to one lane after the other.
-struct LaneFunctor {
-    template <typename T, typename...>
-    using Result = T;
-    template <typename...>
-    static constexpr bool on_vectors = false;
 };
 
 // The functor that does Functor's work on operands of type T. Bytes of bool look like uint8 in a
@@ -192,8 +185,15 @@ FK_HOST_DEVICE_STATIC Like<V, T> narrow(V value) {
 // Whether a lane is not zero; of a mask, whether it is set.
 template <typename V>
 FK_HOST_DEVICE_STATIC bool any(V value) {
+#if defined(__CUDACC__)
+    return value != 0;
+#else
     if constexpr (is_scalar<V>) {
         return value != 0;
+#if defined(__AVX__)
+    } else if constexpr (sizeof(V) == 32) {
+        return __builtin_ia32_pmovmskb256(bit_cast<Vector<char, 32>>(value != 0)) != 0;
+#endif
     } else if constexpr (sizeof(V) > 8) {
         const auto words = bit_cast<Vector<std::uint64_t, sizeof(V) / 8>>(value);
         std::uint64_t bits = 0;
@@ -202,6 +202,7 @@ FK_HOST_DEVICE_STATIC bool any(V value) {
     } else {
         return bit_cast<typename IntegerOf<sizeof(V)>::unsigned_type>(value) != 0;
     }
+#endif
 }
 
 template <typename Mask>

@@ -158,6 +158,7 @@ private:
 public:
     FK_STATIC_STRUCT(Apply, Self)
     DECLARE_UNARY_PARENT
+    static constexpr bool is_long = Functor::is_long;
     FK_HOST_DEVICE_FUSE OutputType exec(const InputType& registers) {
         return place<Slot>(registers, lift<Functor>(registers.template get<Operands>()...));
     }

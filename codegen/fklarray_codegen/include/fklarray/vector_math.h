@@ -1,8 +1,10 @@
-// Elementary functions on packs. glibc's libmvec is called by name: which form of a function runs
-// must not depend on what an optimiser makes of the loop around it, since the last bits differ.
+// Elementary functions on packs: those of inline_math.h, or glibc's libmvec, which is called by
+// name: which form of a function runs must not depend on what an optimiser makes of the loop around
+// it, since the last bits differ.
 #pragma once
 
 #include <fklarray/functor.h>
+#include <fklarray/inline_math.h>
 
 #if defined(FKLARRAY_VECTOR_MATH) && !defined(__CUDACC__) && defined(__SSE2__)
 #define FKLARRAY_LIBMVEC 1
@@ -28,8 +30,8 @@ using NativeDoubles = Vector<double, vector_bytes / sizeof(double)>;
 #define FKLARRAY_DECLARE_NATIVE_2(name)                                                            \
     extern "C" NativeFloats FKLARRAY_LIBMVEC_32(vv, name)(NativeFloats, NativeFloats);             \
     extern "C" NativeDoubles FKLARRAY_LIBMVEC_64(vv, name)(NativeDoubles, NativeDoubles);
-#define FKLARRAY_NATIVE_1(name)                                                                    \
-    FK_HOST_STATIC NativeFloats native(NativeFloats x) { return FKLARRAY_LIBMVEC_32(v, name)(x); } \
+#define FKLARRAY_NATIVE_1(name, floats)                                                            \
+    FK_HOST_STATIC NativeFloats native(NativeFloats x) { return floats; }                          \
     FK_HOST_STATIC NativeDoubles native(NativeDoubles x) { return FKLARRAY_LIBMVEC_64(v, name)(x); }
 #define FKLARRAY_NATIVE_2(name)                                                                    \
     FK_HOST_STATIC NativeFloats native(NativeFloats x, NativeFloats y) {                           \
@@ -41,16 +43,22 @@ using NativeDoubles = Vector<double, vector_bytes / sizeof(double)>;
 #else
 #define FKLARRAY_DECLARE_NATIVE_1(name)
 #define FKLARRAY_DECLARE_NATIVE_2(name)
-#define FKLARRAY_NATIVE_1(name)
+#define FKLARRAY_NATIVE_1(name, floats)
 #define FKLARRAY_NATIVE_2(name)
 #endif
 
 // Declares library::name, a function of one or two arguments, for elementary() below.
-#define FKLARRAY_ELEMENTARY_1(name)                                                                \
+#define FKLARRAY_ELEMENTARY_1(name) FKLARRAY_ELEMENTARY_OF(name, FKLARRAY_LIBMVEC_32(v, name)(x))
+#if defined(FKLARRAY_INLINE_MATH)
+#define FKLARRAY_ELEMENTARY_INLINED_1(name) FKLARRAY_ELEMENTARY_OF(name, inlined::name(x))
+#else
+#define FKLARRAY_ELEMENTARY_INLINED_1(name) FKLARRAY_ELEMENTARY_1(name)
+#endif
+#define FKLARRAY_ELEMENTARY_OF(name, floats)                                                       \
     FKLARRAY_DECLARE_NATIVE_1(name)                                                                \
     namespace library {                                                                            \
     struct name {                                                                                  \
-        FKLARRAY_NATIVE_1(name)                                                                    \
+        FKLARRAY_NATIVE_1(name, floats)                                                            \
         FK_HOST_DEVICE_STATIC float lane(float x) { return __builtin_##name##f(x); }               \
         FK_HOST_DEVICE_STATIC double lane(double x) { return __builtin_##name(x); }                \
     };                                                                                             \
@@ -66,6 +74,11 @@ using NativeDoubles = Vector<double, vector_bytes / sizeof(double)>;
     }
 
 namespace fklarray {
+
+// Parent of the functors that take some dozen instructions or more.
+struct ElementaryFunctor : VectorFunctor {
+    static constexpr bool is_long = true;
+};
 
 // The library's scalar function, one lane after the other.
 template <typename Function, typename V, typename... Vs>

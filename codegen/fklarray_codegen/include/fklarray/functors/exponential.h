@@ -6,8 +6,8 @@
 
 namespace fklarray {
 
-FKLARRAY_ELEMENTARY_1(exp)
-struct Exp : VectorFunctor {
+FKLARRAY_ELEMENTARY_INLINED_1(exp)
+struct Exp : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         if constexpr (is_complex<V>) {
@@ -19,7 +19,7 @@ struct Exp : VectorFunctor {
 };
 
 FKLARRAY_ELEMENTARY_1(expm1)
-struct Expm1 : VectorFunctor {
+struct Expm1 : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         if constexpr (is_complex<V>) {
@@ -31,7 +31,7 @@ struct Expm1 : VectorFunctor {
 };
 
 FKLARRAY_ELEMENTARY_1(log)
-struct Log : VectorFunctor {
+struct Log : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         if constexpr (is_complex<V>) {
@@ -43,7 +43,7 @@ struct Log : VectorFunctor {
 };
 
 FKLARRAY_ELEMENTARY_1(log1p)
-struct Log1p : VectorFunctor {
+struct Log1p : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         if constexpr (is_complex<V>) {
@@ -55,7 +55,7 @@ struct Log1p : VectorFunctor {
 };
 
 FKLARRAY_ELEMENTARY_1(log2)
-struct Log2 : VectorFunctor {
+struct Log2 : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         if constexpr (is_complex<V>) {
@@ -67,7 +67,7 @@ struct Log2 : VectorFunctor {
 };
 
 FKLARRAY_ELEMENTARY_1(log10)
-struct Log10 : VectorFunctor {
+struct Log10 : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         if constexpr (is_complex<V>) {
@@ -79,7 +79,7 @@ struct Log10 : VectorFunctor {
 };
 
 FKLARRAY_ELEMENTARY_2(hypot)
-struct Hypot : VectorFunctor {
+struct Hypot : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x, V y) {
         return elementary<library::hypot>(x, y);
@@ -87,7 +87,7 @@ struct Hypot : VectorFunctor {
 };
 
 // In float64: where the sum of the exponentials is near 1 its logarithm loses leading digits.
-struct Logaddexp : VectorFunctor {
+struct Logaddexp : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x, V y) {
         using Wide = Like<V, double>;
@@ -142,7 +142,7 @@ FK_HOST_DEVICE_STATIC V integer_power(V base, V exponent) {
 }
 
 FKLARRAY_ELEMENTARY_2(pow)
-struct Pow : VectorFunctor {
+struct Pow : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x, V y) {
         if constexpr (is_complex<V>) {

@@ -6,7 +6,7 @@
 namespace fklarray {
 
 FKLARRAY_ELEMENTARY_1(sinh)
-struct Sinh : VectorFunctor {
+struct Sinh : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         if constexpr (is_complex<V>) {
@@ -18,7 +18,7 @@ struct Sinh : VectorFunctor {
 };
 
 FKLARRAY_ELEMENTARY_1(cosh)
-struct Cosh : VectorFunctor {
+struct Cosh : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         if constexpr (is_complex<V>) {
@@ -30,7 +30,7 @@ struct Cosh : VectorFunctor {
 };
 
 FKLARRAY_ELEMENTARY_1(tanh)
-struct Tanh : VectorFunctor {
+struct Tanh : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         if constexpr (is_complex<V>) {
@@ -42,7 +42,7 @@ struct Tanh : VectorFunctor {
 };
 
 FKLARRAY_ELEMENTARY_1(asinh)
-struct Asinh : VectorFunctor {
+struct Asinh : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         if constexpr (is_complex<V>) {
@@ -54,7 +54,7 @@ struct Asinh : VectorFunctor {
 };
 
 FKLARRAY_ELEMENTARY_1(acosh)
-struct Acosh : VectorFunctor {
+struct Acosh : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         if constexpr (is_complex<V>) {
@@ -66,7 +66,7 @@ struct Acosh : VectorFunctor {
 };
 
 FKLARRAY_ELEMENTARY_1(atanh)
-struct Atanh : VectorFunctor {
+struct Atanh : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         if constexpr (is_complex<V>) {

@@ -26,7 +26,7 @@ struct InFloat64 {
 };
 
 FKLARRAY_ELEMENTARY_1(erf)
-struct Erf : VectorFunctor {
+struct Erf : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         return elementary<library::erf>(x);
@@ -34,7 +34,7 @@ struct Erf : VectorFunctor {
 };
 
 FKLARRAY_ELEMENTARY_1(erfc)
-struct Erfc : VectorFunctor {
+struct Erfc : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         return elementary<library::erfc>(x);
@@ -42,7 +42,7 @@ struct Erfc : VectorFunctor {
 };
 
 // Of the smaller exponential, which cannot overflow.
-struct Expit : VectorFunctor {
+struct Expit : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         const V one = constant<V>(1);
@@ -52,7 +52,7 @@ struct Expit : VectorFunctor {
 };
 
 // Around 1/2, where the quotient is near 1, as 2 * atanh(2 * x - 1), of which nothing is rounded.
-struct Logit : VectorFunctor {
+struct Logit : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         if constexpr (sizeof(Element<V>) < sizeof(double)) {
@@ -74,7 +74,7 @@ private:
     };
 };
 
-struct Entr : VectorFunctor {
+struct Entr : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         const V infinity = constant<V>(__builtin_inff());
@@ -90,14 +90,14 @@ FK_HOST_DEVICE_STATIC V times_logarithm(V x, V y, V logarithm) {
     return select((x == 0) & (y == y), V{}, static_cast<V>(x * logarithm));
 }
 
-struct Xlogy : VectorFunctor {
+struct Xlogy : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x, V y) {
         return times_logarithm(x, y, elementary<library::log>(y));
     }
 };
 
-struct Xlog1py : VectorFunctor {
+struct Xlog1py : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x, V y) {
         return times_logarithm(x, y, elementary<library::log1p>(y));
@@ -105,7 +105,7 @@ struct Xlog1py : VectorFunctor {
 };
 
 // x * log(x / y), and infinite where x or y is not one of a probability.
-struct RelEntr : VectorFunctor {
+struct RelEntr : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x, V y) {
         const V zero{};
@@ -141,7 +141,7 @@ private:
 };
 
 // Probability that a standard normal variable is below x.
-struct Ndtr : VectorFunctor {
+struct Ndtr : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         return InFloat64<Probability>::exec(x);
@@ -167,7 +167,7 @@ struct Ndtr : VectorFunctor {
     };
 };
 
-struct LogNdtr : VectorFunctor {
+struct LogNdtr : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         return InFloat64<Logarithm>::exec(x);
@@ -214,7 +214,7 @@ struct lgamma {
 };
 }  // namespace library
 
-struct Gammaln : VectorFunctor {
+struct Gammaln : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         return InFloat64<Logarithm>::exec(x);

@@ -5,8 +5,8 @@
 
 namespace fklarray {
 
-FKLARRAY_ELEMENTARY_1(sin)
-struct Sin : VectorFunctor {
+FKLARRAY_ELEMENTARY_INLINED_1(sin)
+struct Sin : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         if constexpr (is_complex<V>) {
@@ -17,8 +17,8 @@ struct Sin : VectorFunctor {
     }
 };
 
-FKLARRAY_ELEMENTARY_1(cos)
-struct Cos : VectorFunctor {
+FKLARRAY_ELEMENTARY_INLINED_1(cos)
+struct Cos : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         if constexpr (is_complex<V>) {
@@ -30,7 +30,7 @@ struct Cos : VectorFunctor {
 };
 
 FKLARRAY_ELEMENTARY_1(tan)
-struct Tan : VectorFunctor {
+struct Tan : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         if constexpr (is_complex<V>) {
@@ -42,7 +42,7 @@ struct Tan : VectorFunctor {
 };
 
 FKLARRAY_ELEMENTARY_1(asin)
-struct Asin : VectorFunctor {
+struct Asin : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         if constexpr (is_complex<V>) {
@@ -54,7 +54,7 @@ struct Asin : VectorFunctor {
 };
 
 FKLARRAY_ELEMENTARY_1(acos)
-struct Acos : VectorFunctor {
+struct Acos : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         if constexpr (is_complex<V>) {
@@ -66,7 +66,7 @@ struct Acos : VectorFunctor {
 };
 
 FKLARRAY_ELEMENTARY_1(atan)
-struct Atan : VectorFunctor {
+struct Atan : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         if constexpr (is_complex<V>) {
@@ -78,7 +78,7 @@ struct Atan : VectorFunctor {
 };
 
 FKLARRAY_ELEMENTARY_2(atan2)
-struct Atan2 : VectorFunctor {
+struct Atan2 : ElementaryFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x, V y) {
         return elementary<library::atan2>(x, y);
