@@ -216,7 +216,7 @@ struct Executor<fklarray::ColumnsDPP<Lanes>> {
         const std::int64_t planes = planes_of(space);
         const int packs = static_cast<int>(fklarray::packs_in_row<Lanes>({0, 0, 0}, space));
         const std::int64_t threads = fklarray::threads_for(
-            stream, rows * planes * packs * static_cast<int>((Stages::Chain::size + ...)));
+            stream, rows * planes * packs * (fklarray::stage_weight<Stages> + ...));
         std::int64_t width = packs;
         ((width = fklarray::smaller(width, widest<Stages>(rows))), ...);
         if (threads > 1) {

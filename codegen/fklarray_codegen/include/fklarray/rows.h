@@ -37,14 +37,13 @@ private:
 
 public:
     // Of chunks [begin, end), `begin` being a multiple of a power of two that is not less than
-    // their number.
-    static __attribute__((noinline)) Value chunks(const StageType& stage, const Point& row,
-                                                  std::int64_t begin, std::int64_t end,
-                                                  std::int64_t length) {
+    // their number. `inside` is the unbounded stage.
+    static __attribute__((noinline)) Value chunks(const StageType& stage, const StageType& inside,
+                                                  const Point& row, std::int64_t begin,
+                                                  std::int64_t end, std::int64_t length) {
         const std::int64_t complete = smaller(length / chunk_length, end);
-        if (end - begin == 1) return incomplete(stage, row, begin * packs, length);
+        if (end - begin == 1) return incomplete(stage, inside, row, begin * packs, length);
         Pairing<One> pairing;
-        const StageType inside = unbounded(stage);
         Value values[group];
         for (std::int64_t chunk = begin; chunk < complete; ++chunk) {
             const int place = static_cast<int>(chunk % group);
@@ -55,7 +54,9 @@ public:
                 for (int i = 0; i <= place; ++i) pairing.push(values[i], 0);
             }
         }
-        if (complete < end) pairing.push(incomplete(stage, row, complete * packs, length), 0);
+        if (complete < end) {
+            pairing.push(incomplete(stage, inside, row, complete * packs, length), 0);
+        }
         return pairing.total();
     }
 
@@ -99,12 +100,14 @@ private:
         if constexpr (StageType::Chain::size <= 2) {
             return unrolled(inside, row, x, count, std::make_index_sequence<subs>());
         } else {
-            // One copy of a longer chain, which takes longer than its running values in memory.
+            // One copy of a longer chain, which takes longer than its running values in memory. Of
+            // the stage too: parameters that nothing else can point to stay in registers.
+            const StageType own = inside;
             Partials partials;
             for (typename S::type& value : partials.values) value = S::neutral();
             for (std::int64_t step = 0; step < count; ++step) {
                 typename S::type& value = partials.values[step % subs];
-                value = S::append(value, at(inside, row, x + step));
+                value = S::append(value, at(own, row, x + step));
             }
             return partials;
         }
@@ -129,11 +132,11 @@ private:
 
     // From pack x to the end of the row, not more than a chunk. The last pack is moved back, and
     // its elements forward again.
-    static __attribute__((noinline)) Value incomplete(const StageType& stage, Point thread,
+    static __attribute__((noinline)) Value incomplete(const StageType& stage,
+                                                      const StageType& inside, Point thread,
                                                       std::int64_t x, std::int64_t length) {
         const std::int64_t whole = smaller(length / Lanes - x, packs);
         const std::int64_t even = whole - whole % subs;
-        const StageType inside = unbounded(stage);
         Partials partials = steps(inside, thread, x, even);
         std::int64_t step = even;
         for (; step < whole; ++step) {
@@ -240,39 +243,37 @@ private:
 
 namespace fk {
 
-// Rows are shared out among threads; where there are too few of them, the chunks of each are.
+// Rows are shared out among threads; where there are too few of them, the chunks of each are. A
+// thread takes a block of rows through one stage after the other: small enough to stay in the
+// cache, but not a single short row, which would wait for each stage's result.
 template <int Lanes>
 struct Executor<fklarray::RowsDPP<Lanes>> {
     template <typename Space, typename... Stages>
     FK_HOST_STATIC void executeOperations(Stream_<ParArch::CPU>& stream, const Space& space,
                                           const Stages&... stages) {
-        const fklarray::Walk walk{std::int64_t{rows_of(space)} * planes_of(space),
-                                  row_length({0, 0, 0}, space)};
-        const std::int64_t threads =
-            fklarray::threads_for(stream, walk.rows * walk.length / Lanes *
-                                              static_cast<int>((Stages::Chain::size + ...)));
-        const bool divided = threads > 1 && walk.rows < 2 * threads &&
-                             walk.length >= 2 * leastSegment * fklarray::chunk_length;
-        const std::int64_t tasks =
-            divided || threads == 1 ? 1 : fklarray::smaller(walk.rows, threads * 8);
-        const auto rows = [&](std::int64_t task) {
-            fklarray::for_rows(walk.rows * task / tasks, walk.rows * (task + 1) / tasks, space,
-                               [&](const Point& row) {
-                                   if (divided) {
-                                       (divide(stream, row, walk.length, stages), ...);
-                                   } else {
-                                       (whole(row, walk.length, stages), ...);
-                                   }
-                               });
-        };
-        if (divided) {
-            rows(0);
-        } else {
-            stream.run(tasks, rows);
+        const std::int64_t rows = std::int64_t{rows_of(space)} * planes_of(space);
+        const std::int64_t length = row_length({0, 0, 0}, space);
+        const std::int64_t threads = fklarray::threads_for(
+            stream, rows * ((length + Lanes - 1) / Lanes) * (fklarray::stage_weight<Stages> + ...));
+        if (threads > 1 && rows < 2 * threads &&
+            length >= 2 * leastSegment * fklarray::chunk_length) {
+            for (std::int64_t row = 0; row < rows; ++row) {
+                (divide(stream, stages, space, row, length), ...);
+            }
+            return;
         }
+        const std::int64_t tasks = threads == 1 ? 1 : fklarray::smaller(rows, threads * 8);
+        const std::int64_t fitting = 1 + blockElements / length;
+        stream.run(tasks, [&](std::int64_t task) {
+            const std::int64_t end = rows * (task + 1) / tasks;
+            for (std::int64_t row = rows * task / tasks; row < end; row += fitting) {
+                (whole(stages, space, row, fklarray::smaller(row + fitting, end), length), ...);
+            }
+        });
     }
 
 private:
+    static constexpr std::int64_t blockElements = 2048;
     // In chunks: long enough to repay handing it to a thread.
     static constexpr std::int64_t leastSegment = 32;
     static constexpr std::int64_t mostSegments = 256;
@@ -281,58 +282,86 @@ private:
         return (length + fklarray::chunk_length - 1) / fklarray::chunk_length;
     }
 
-    template <typename Stage>
-    FK_HOST_STATIC void whole(const Point& row, std::int64_t length, const Stage& stage) {
+    template <typename Stage, typename Space>
+    FK_HOST_STATIC void whole(const Stage& stage, const Space& space, std::int64_t begin,
+                              std::int64_t end, std::int64_t length) {
         if constexpr (Stage::work == fklarray::Work::fold) {
-            using Fold = fklarray::RowFold<Lanes, Stage>;
-            Fold::store(row, Fold::chunks(stage, row, 0, chunksIn(length), length), stage);
+            folds(stage, space, begin, end, length);
         } else if constexpr (Stage::work == fklarray::Work::scan) {
-            fklarray::RowScan<Lanes, Stage>::row(stage, row, length);
-        } else if constexpr (Stage::work == fklarray::Work::row) {
-            elements(stage, row, 0, 1);
+            scans(stage, space, begin, end, length);
         } else {
-            elements(stage, row, 0, (length + Lanes - 1) / Lanes);
+            const bool isOfRow = Stage::work == fklarray::Work::row;
+            elements(stage, space, begin, end, 0, isOfRow ? 1 : (length + Lanes - 1) / Lanes);
         }
     }
 
-    template <typename Stage>
-    FK_HOST_STATIC void divide(Stream_<ParArch::CPU>& stream, const Point& row, std::int64_t length,
-                               const Stage& stage) {
-        if constexpr (Stage::work == fklarray::Work::fold) {
-            using Fold = fklarray::RowFold<Lanes, Stage>;
-            const std::int64_t chunks = chunksIn(length);
-            std::int64_t segment = leastSegment;
-            while (segment * mostSegments < chunks) segment *= 2;
-            const std::int64_t segments = (chunks + segment - 1) / segment;
-            typename Fold::Value values[mostSegments];
-            stream.run(segments, [&](std::int64_t task) {
-                const std::int64_t begin = task * segment;
-                values[task] = Fold::chunks(stage, row, begin,
-                                            fklarray::smaller(begin + segment, chunks), length);
-            });
-            Fold::store(row, Fold::combine(values, segments), stage);
-        } else if constexpr (Stage::work == fklarray::Work::scan) {
-            // One after the other: an order that threads cannot share.
+    template <typename Stage, typename Space>
+    FK_HOST_STATIC void folds(const Stage& stage, const Space& space, std::int64_t begin,
+                              std::int64_t end, std::int64_t length) {
+        using Fold = fklarray::RowFold<Lanes, Stage>;
+        const Stage inside = fklarray::unbounded(stage);
+        fklarray::for_rows(begin, end, space, [&](const Point& row) {
+            Fold::store(row, Fold::chunks(stage, inside, row, 0, chunksIn(length), length), stage);
+        });
+    }
+
+    template <typename Stage, typename Space>
+    FK_HOST_STATIC void scans(const Stage& stage, const Space& space, std::int64_t begin,
+                              std::int64_t end, std::int64_t length) {
+        fklarray::for_rows(begin, end, space, [&](const Point& row) {
             fklarray::RowScan<Lanes, Stage>::row(stage, row, length);
-        } else if constexpr (Stage::work == fklarray::Work::row) {
-            elements(stage, row, 0, 1);
-        } else {
+        });
+    }
+
+    // Packs [first, last) of rows [begin, end). By value: see Executor<TransformDPP>.
+    template <typename Stage, typename Space>
+    static __attribute__((noinline)) void elements(const Stage stage, const Space& space,
+                                                   std::int64_t begin, std::int64_t end,
+                                                   std::int64_t first, std::int64_t last) {
+        fklarray::for_rows(begin, end, space, [&](Point thread) {
+            for (std::int64_t x = first; x < last; ++x) {
+                thread.x = static_cast<int>(x);
+                fklarray::run_writes(thread, stage);
+            }
+        });
+    }
+
+    template <typename Stage, typename Space>
+    FK_HOST_STATIC void divide(Stream_<ParArch::CPU>& stream, const Stage& stage,
+                               const Space& space, std::int64_t row, std::int64_t length) {
+        if constexpr (Stage::work == fklarray::Work::fold) {
+            fklarray::for_rows(row, row + 1, space, [&](const Point& thread) {
+                divide_fold(stream, stage, thread, length);
+            });
+        } else if constexpr (Stage::work == fklarray::Work::elements) {
             const std::int64_t packs = (length + Lanes - 1) / Lanes;
             const std::int64_t tasks = fklarray::smaller(packs, stream.threads() * 8);
             stream.run(tasks, [&](std::int64_t task) {
-                elements(stage, row, packs * task / tasks, packs * (task + 1) / tasks);
+                elements(stage, space, row, row + 1, packs * task / tasks,
+                         packs * (task + 1) / tasks);
             });
+        } else {
+            // One value; or one after the other, an order that threads cannot share.
+            whole(stage, space, row, row + 1, length);
         }
     }
 
-    // By value: see Executor<TransformDPP>.
     template <typename Stage>
-    static __attribute__((noinline)) void elements(const Stage stage, Point thread,
-                                                   std::int64_t begin, std::int64_t end) {
-        for (std::int64_t x = begin; x < end; ++x) {
-            thread.x = static_cast<int>(x);
-            fklarray::run_writes(thread, stage);
-        }
+    FK_HOST_STATIC void divide_fold(Stream_<ParArch::CPU>& stream, const Stage& stage,
+                                    const Point& row, std::int64_t length) {
+        using Fold = fklarray::RowFold<Lanes, Stage>;
+        const Stage inside = fklarray::unbounded(stage);
+        const std::int64_t chunks = chunksIn(length);
+        std::int64_t segment = leastSegment;
+        while (segment * mostSegments < chunks) segment *= 2;
+        const std::int64_t segments = (chunks + segment - 1) / segment;
+        typename Fold::Value values[mostSegments];
+        stream.run(segments, [&](std::int64_t task) {
+            const std::int64_t begin = task * segment;
+            values[task] = Fold::chunks(stage, inside, row, begin,
+                                        fklarray::smaller(begin + segment, chunks), length);
+        });
+        Fold::store(row, Fold::combine(values, segments), stage);
     }
 };
 

@@ -264,12 +264,6 @@ private:
     }
 };
 
-// Rows, and elements in each.
-struct Walk {
-    std::int64_t rows;
-    std::int64_t length;
-};
-
 FK_HOST_FUSE std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
 // Calls the body with the points of rows [begin, end).
@@ -287,10 +281,24 @@ FK_HOST_STATIC void for_rows(std::int64_t begin, std::int64_t end, const Space<R
     }
 }
 
-// Operations on packs below which one thread is faster (measured: a wake-up costs 5 us).
+// What the Operations of a stage take for one pack, in simple instructions.
+template <typename Operation, typename = void>
+constexpr std::int64_t operation_weight = 1;
+template <typename Operation>
+constexpr std::int64_t operation_weight<Operation, std::enable_if_t<Operation::is_long>> = 8;
+
+template <typename Chain>
+constexpr std::int64_t chain_weight = 0;
+template <typename... IOps>
+constexpr std::int64_t chain_weight<fk::Tuple<IOps...>> =
+    (operation_weight<typename IOps::Operation> + ...);
+template <typename StageType>
+constexpr std::int64_t stage_weight = chain_weight<typename StageType::Chain>;
+
+// Work below which one thread is faster: where it sleeps, waking it takes ten microseconds.
 template <typename Stream>
 FK_HOST_STATIC std::int64_t threads_for(const Stream& stream, std::int64_t work) {
-    return work < (1 << 13) ? 1 : stream.threads();
+    return work < (1 << 15) ? 1 : stream.threads();
 }
 
 // Combines a sequence of values with their neighbours, the pairs with theirs, and so on.

@@ -120,9 +120,13 @@ private:
     template <typename ReadIOp, typename... IOps>
     FK_HOST_STATIC void executeRows(std::int64_t begin, std::int64_t end, ActiveThreads active,
                                     const ReadIOp read, const IOps... iOps) {
-        for (std::int64_t row = begin; row < end; ++row) {
-            const int y = static_cast<int>(row % active.y);
-            const int z = static_cast<int>(row / active.y);
+        int y = static_cast<int>(begin % active.y);
+        int z = static_cast<int>(begin / active.y);
+        for (std::int64_t row = begin; row < end; ++row, ++y) {
+            if (y == static_cast<int>(active.y)) {
+                y = 0;
+                ++z;
+            }
             const int width =
                 static_cast<int>(ReadIOp::Operation::num_elems_x(Point{0, y, z}, read));
             if constexpr (Parts<IOps...>::endOf(0) == sizeof...(IOps)) {
