@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from fklarray_runtime.binary_cache import BinaryCache, key
 from fklarray_runtime.buffer import Buffer, allocate, pool_bytes, set_pool_limit, trim
-from fklarray_runtime.compilation import stop_compiler
+from fklarray_runtime.compilation import compile_for_gpu, stop_compiler
 from fklarray_runtime.compiler import (
     CompileError,
     Compiler,
@@ -26,6 +26,7 @@ from fklarray_runtime.compiler import (
 from fklarray_runtime.cpu import Target, target
 from fklarray_runtime.dlpack import Imported, export_capsule, import_capsule, request
 from fklarray_runtime.kernel import Kernel, LaunchError, LoadError, native_functions
+from fklarray_runtime.nvcc import NvccNotFound, find_nvcc, nvcc_version
 from fklarray_runtime.thread_limits import register_threads
 from fklarray_runtime.threads import set_threads, threads
 
@@ -40,17 +41,21 @@ __all__ = [
     "Kernel",
     "LaunchError",
     "LoadError",
+    "NvccNotFound",
     "Target",
     "allocate",
     "candidates",
+    "compile_for_gpu",
     "compile_library",
     "export_capsule",
     "find_compiler",
+    "find_nvcc",
     "flags",
     "forget_compiler",
     "import_capsule",
     "key",
     "native_functions",
+    "nvcc_version",
     "pool_bytes",
     "probe",
     "request",

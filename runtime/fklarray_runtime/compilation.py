@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,14 @@ _COMMON_FLAGS = (
     "-fno-exceptions",
     "-fno-rtti",
     "-fopenmp-simd",
+)
+_GPU_FLAGS = (
+    "-std=c++17",
+    "-O3",
+    "-shared",
+    "-Xcompiler=-fPIC,-fvisibility=hidden",
+    "-cudart=static",
+    "-fmad=false",
 )
 _MOST_ERROR_TEXT = 8000
 _GRACE_SECONDS = 2.0
@@ -172,10 +180,7 @@ def run_compiler(
     `cache` is where a compiler that needs a cache of its own may keep it; default: beside the
     output.
     """
-    output = output.absolute()
-    # The compiler's own temporary files lie there too, so that a killed one leaves nothing.
-    with temporary_folder((".compile-", output.parent)) as folder:
-        result = folder / "library.so"
+    def compile_to(result: Path) -> tuple[list[str], int, str]:
         arguments = [
             *command,
             *command_flags(command, vector_math),
@@ -185,11 +190,63 @@ def run_compiler(
             str(result),
             *(("-lmvec", "-lm") if vector_math else ("-lm",)),
         ]
-        environment = _environment(command, str(folder), cache or output.parent)
+        folder = result.parent
+        environment = _environment(command, str(folder), cache or output.absolute().parent)
         if is_zig(command):
-            status, stderr = _run_zig(arguments, folder, environment)
-        else:
-            status, stderr = _run(arguments, environment)
+            return (arguments, *_run_zig(arguments, folder, environment))
+        return (arguments, *_run(arguments, environment))
+
+    _compile(compile_to, source, output.absolute())
+
+
+def compile_for_gpu(
+    nvcc: Path, architecture: str, source: Path, output: Path, include: Sequence[Path]
+) -> None:
+    """Compile one translation unit, host and device code in one step, with NVIDIA's compiler.
+
+    Parameters
+    ----------
+    nvcc : Path
+        From `find_nvcc`.
+    architecture : str
+        Of the device: ``"sm_90"``. Its machine code is all that the library holds.
+    source, output, include
+        As in `compile_library`.
+
+    Raises
+    ------
+    CompileError, OSError
+        As in `compile_library`.
+    """
+
+    def compile_to(result: Path) -> tuple[list[str], int, str]:
+        arguments = [
+            str(nvcc),
+            *gpu_flags(architecture),
+            *[f"-I{path.absolute()}" for path in include],
+            *("-x", "cu", str(source.absolute())),
+            *("-o", str(result)),
+        ]
+        return (arguments, *_run(arguments, _environment(arguments, str(result.parent), result.parent)))
+
+    _compile(compile_to, source, output.absolute())
+
+
+def gpu_flags(architecture: str) -> tuple[str, ...]:
+    """List every flag of `compile_for_gpu` that does not depend on the unit."""
+    # What a driver makes of intermediate code depends on the driver: machine code only. Products
+    # and sums are rounded one by one, as on the CPU.
+    return (*_GPU_FLAGS, f"-gencode=arch=compute_{architecture[3:]},code={architecture}")
+
+
+def _compile(
+    compile_to: Callable[[Path], tuple[list[str], int, str]], source: Path, output: Path
+) -> None:
+    """Run a compiler on a source; its result appears at `output` whole, or not at all."""
+    # The compiler's own temporary files lie there too, so that a killed one leaves nothing.
+    with temporary_folder((".compile-", output.parent)) as folder:
+        result = folder / "library.so"
+        arguments, status, stderr = compile_to(result)
         if status != 0 or not result.exists():
             if "No space left on device" in stderr:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(output))

@@ -21,6 +21,11 @@ struct Binary16 {
 
     template <typename V>
     FK_HOST_DEVICE_STATIC Like<V, float> widened(V stored) {
+#if defined(__CUDA_ARCH__)
+        float value;
+        asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(stored));
+        return value;
+#else
 #if defined(FKLARRAY_F16C)
         if constexpr (sizeof(V) == 16) {
             return __builtin_ia32_vcvtph2ps256(bit_cast<Vector<short, 8>>(stored));
@@ -29,11 +34,21 @@ struct Binary16 {
         {
             return widened_by_bits(stored);
         }
+#endif
     }
 
     // From float32 or float64 in one rounding, to the nearest and of two the even one.
     template <typename V>
     FK_HOST_DEVICE_STATIC Like<V, std::uint16_t> rounded(V value) {
+#if defined(__CUDA_ARCH__)
+        std::uint16_t stored;
+        if constexpr (sizeof(V) == 8) {
+            asm("cvt.rn.f16.f64 %0, %1;" : "=h"(stored) : "d"(value));
+        } else {
+            asm("cvt.rn.f16.f32 %0, %1;" : "=h"(stored) : "f"(value));
+        }
+        return stored;
+#else
 #if defined(FKLARRAY_F16C)
         if constexpr (std::is_same_v<V, Vector<float, 8>>) {
             return bit_cast<Like<V, std::uint16_t>>(__builtin_ia32_vcvtps2ph256(value, 0));
@@ -42,6 +57,7 @@ struct Binary16 {
         {
             return rounded_by_bits(value);
         }
+#endif
     }
 
     // What the instructions do, on processors without them.
@@ -110,6 +126,11 @@ struct Brain16 {
         if constexpr (sizeof(Element<V>) == 8) {
             return rounded(convert<float>(value));
         } else {
+#if defined(__CUDA_ARCH__)
+            std::uint16_t stored;
+            asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(stored) : "f"(value));
+            return stored;
+#else
             using Bits = Unsigned<V>;
             const Bits bits = bit_cast<Bits>(value);
             const Bits odd = (bits >> 16) & 1;
@@ -117,6 +138,7 @@ struct Brain16 {
             const Bits quiet = bits | 0x400000;
             return narrow<std::uint16_t>(
                 static_cast<Bits>(select(value == value, nearest, quiet) >> 16));
+#endif
         }
     }
 };
@@ -210,7 +232,7 @@ constexpr bool on_stored_bits<NextStored<Format>> = true;
 template <typename Format, int Lanes>
 FK_HOST_DEVICE_STATIC Pack<std::uint16_t, Lanes>
 stored_bits(const Pack<SixteenBits<Format>, Lanes>& pack) {
-    return {pack.vector};
+    return bit_cast<Pack<std::uint16_t, Lanes>>(pack);
 }
 
 template <typename Format, int Lanes>
@@ -222,7 +244,7 @@ template <typename Format>
 struct Rounded<SixteenBits<Format>> {
     template <typename T, int Lanes>
     FK_HOST_DEVICE_STATIC Pack<SixteenBits<Format>, Lanes> from(const Pack<T, Lanes>& pack) {
-        return {lift<RoundTo<Format>>(pack).vector};
+        return bit_cast<Pack<SixteenBits<Format>, Lanes>>(lift<RoundTo<Format>>(pack));
     }
 };
 

@@ -35,6 +35,33 @@ constexpr int component_bytes<Complex<T>> = sizeof(T);
 template <typename Format>
 constexpr int component_bytes<SixteenBits<Format>> = sizeof(float);
 
+#if defined(__CUDACC__)
+// How many elements a pack holds in a kernel over these types: the widest take one access of 16
+// bytes. With more, packs of wide types take several accesses that lie apart for neighbours.
+template <typename... Ts>
+constexpr int pack_lanes() {
+    std::size_t widest = 1;
+    ((widest = sizeof(Ts) > widest ? sizeof(Ts) : widest), ...);
+    return static_cast<int>(vector_bytes / widest);
+}
+
+template <typename T, int Lanes>
+struct Pack {
+    using value_type = T;
+    static constexpr int lanes = Lanes;
+    T vector[Lanes];
+
+    FK_HOST_DEVICE_CNST T get(int lane) const { return vector[lane]; }
+    FK_HOST_DEVICE_CNST void set(int lane, T value) { vector[lane] = value; }
+};
+
+template <typename T, int Lanes>
+FK_HOST_DEVICE_STATIC Pack<T, Lanes> splat(T value) {
+    Pack<T, Lanes> pack;
+    for (int lane = 0; lane < Lanes; ++lane) pack.set(lane, value);
+    return pack;
+}
+#else
 // How many elements a pack holds in a kernel over these types: the widest fills one register.
 template <typename... Ts>
 constexpr int pack_lanes() {
@@ -101,5 +128,7 @@ FK_HOST_DEVICE_STATIC Pack<T, Lanes> splat(T value) {
     }
     return pack;
 }
+
+#endif
 
 }  // namespace fklarray

@@ -90,26 +90,14 @@ FK_HOST_STATIC auto run_chain(const Point& thread, const Chain& chain, const Bod
                      body);
 }
 
-// Tells the compiler that no pack which is asked for reaches beyond the end of its row.
-template <typename Params, typename = void>
-constexpr bool has_space = false;
-template <typename Params>
-constexpr bool has_space<Params, std::void_t<decltype(Params::space)>> = true;
-
 template <typename IOp>
-FK_HOST_STATIC void unbind(IOp& iop) {
-    if constexpr (!fk::opIs<fk::UnaryType, IOp>) {
-        if constexpr (has_space<decltype(iop.params)>) {
-            constexpr int rank = sizeof(iop.params.space.shape) / sizeof(std::int64_t);
-            iop.params.space.shape[rank - 1] = std::int64_t{1} << 62;
-            iop.params.space.last = std::int64_t{1} << 62;
-        }
-    }
+FK_HOST_STATIC void unbind_iop(IOp& iop) {
+    if constexpr (!fk::opIs<fk::UnaryType, IOp>) unbind(iop.params);
 }
 
 template <typename... IOps, std::size_t... Is>
 FK_HOST_STATIC fk::Tuple<IOps...> unbounded(fk::Tuple<IOps...> chain, std::index_sequence<Is...>) {
-    (unbind(fk::get<Is>(chain)), ...);
+    (unbind_iop(fk::get<Is>(chain)), ...);
     return chain;
 }
 

@@ -11,11 +11,7 @@
 
 #include <utility>
 
-#if defined(__CUDACC__)
-#define FKLARRAY_COLD __host__ __device__ __noinline__ static
-#else
 #define FKLARRAY_COLD __attribute__((noinline, cold)) static
-#endif
 
 namespace fklarray {
 
@@ -42,17 +38,24 @@ struct StreamParams {
     Space<Rank> space;
 };
 
+// Tells the compiler that no pack which is asked for reaches beyond the end of its row.
+template <typename Params, typename = void>
+constexpr bool has_space = false;
+template <typename Params>
+constexpr bool has_space<Params, std::void_t<decltype(Params::space)>> = true;
+
+template <typename Params>
+FK_HOST_DEVICE_FUSE void unbind(Params& params) {
+    if constexpr (has_space<Params>) {
+        constexpr int rank = sizeof(params.space.shape) / sizeof(std::int64_t);
+        params.space.shape[rank - 1] = std::int64_t{1} << 62;
+        params.space.last = std::int64_t{1} << 62;
+    }
+}
+
 template <int Rank>
 FK_HOST_DEVICE_FUSE std::int64_t row_length(const fk::Point& thread, const Space<Rank>& space) {
     return thread.y == space.shape[Rank - 2] - 1 ? space.last : space.shape[Rank - 1];
-}
-
-// Where the pack of a thread starts in its row, given where the last full pack does: the last pack
-// is moved back, so that it is full as well.
-template <int Lanes>
-FK_HOST_DEVICE_FUSE std::int64_t first_of(const fk::Point& thread, std::int64_t latest) {
-    const std::int64_t first = std::int64_t{thread.x} * Lanes;
-    return first < latest ? first : latest;
 }
 
 // Memory from elsewhere may hold bools that are neither 0 nor 1: they are read as bytes.
@@ -84,6 +87,15 @@ FK_HOST_DEVICE_STATIC std::int64_t inner_stride(const Strided<T, Rank, inner>& s
     } else {
         return inner == Inner::unit ? 1 : 0;
     }
+}
+
+#if !defined(__CUDACC__)
+// Where the pack of a thread starts in its row, given where the last full pack does: the last pack
+// is moved back, so that it is full as well.
+template <int Lanes>
+FK_HOST_DEVICE_FUSE std::int64_t first_of(const fk::Point& thread, std::int64_t latest) {
+    const std::int64_t first = std::int64_t{thread.x} * Lanes;
+    return first < latest ? first : latest;
 }
 
 // The end of a row that is shorter than a pack, kept out of the loop.
@@ -207,6 +219,8 @@ FK_HOST_DEVICE_STATIC void store_new(const fk::Point& thread, const Pack<T, Lane
     }
 }
 
+#endif
+
 template <int Lanes, int Rank>
 FK_HOST_DEVICE_FUSE uint packs_in_row(const fk::Point& thread, const Space<Rank>& space) {
     return static_cast<uint>((row_length(thread, space) + Lanes - 1) / Lanes);
@@ -225,3 +239,7 @@ FK_HOST_DEVICE_FUSE uint planes_of(const Space<Rank>& space) {
 }
 
 }  // namespace fklarray
+
+#if defined(__CUDACC__)
+#include <fklarray/device_streams.h>
+#endif

@@ -47,6 +47,22 @@ private:
     TaskExecutor* executor_ = nullptr;
 };
 
+#if defined(__CUDACC__)
+// A CUDA stream of somebody else's.
+template <>
+class Stream_<ParArch::GPU_NVIDIA> {
+public:
+    explicit Stream_(cudaStream_t stream) : stream_(stream) {}
+
+    cudaStream_t getCUDAStream() const { return stream_; }
+    void sync() { cudaStreamSynchronize(stream_); }
+    static constexpr ParArch parArch() { return ParArch::GPU_NVIDIA; }
+
+private:
+    cudaStream_t stream_;
+};
+#endif
+
 using Stream = Stream_<defaultParArch>;
 
 }  // namespace fk

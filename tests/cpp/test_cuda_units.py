@@ -1,0 +1,44 @@
+"""Units compile for NVIDIA's devices, without a device and without a warning."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fklarray_codegen import INCLUDE
+from fklarray_runtime import compile_for_gpu, find_nvcc
+from fklarray_runtime.compilation import gpu_flags
+from golden_graphs import FOLDER, GRAPHS
+
+ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+STRICT = ("-Werror", "all-warnings", "-Xcompiler=-Wall,-Wextra,-Werror")
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_golden_units_compile_for_every_architecture(
+    name: str, architecture: str, tmp_path: Path
+) -> None:
+    nvcc = find_nvcc()
+    command = [str(nvcc), *gpu_flags(architecture), *STRICT, f"-I{INCLUDE}", "-x", "cu"]
+    output = tmp_path / "unit.so"
+    run = subprocess.run(
+        [*command, str(FOLDER / f"{name}.cpp"), "-o", str(output)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert output.exists()
+
+
+def test_a_library_has_machine_code_and_both_entries(tmp_path: Path) -> None:
+    output = tmp_path / "unit.so"
+    compile_for_gpu(find_nvcc(), "sm_90", FOLDER / "two_results.cpp", output, [INCLUDE])
+    binary = output.read_bytes()
+    assert b"fkl_entry" in binary
+    assert b"fkl_error_message" in binary
+    assert b".target sm_90" not in binary  # intermediate code
+    assert [path.name for path in tmp_path.iterdir()] == ["unit.so"]
