@@ -125,10 +125,8 @@ def command_flags(command: Sequence[str], vector_math: bool) -> tuple[str, ...]:
             for flag in chosen
             if "x86-64" in flag
         )
-    defines = (f"-DFKLARRAY_CACHE_BYTES={cache_bytes()}",)
-    if vector_math:
-        defines += ("-DFKLARRAY_VECTOR_MATH=1",)
-    return (*_COMMON_FLAGS, *chosen, *defines)
+    vector = ("-DFKLARRAY_VECTOR_MATH=1",) if vector_math else ()
+    return (*_COMMON_FLAGS, *chosen, f"-DFKLARRAY_CACHE_BYTES={cache_bytes()}", *vector)
 
 
 def is_zig(command: Sequence[str]) -> bool:
@@ -180,6 +178,7 @@ def run_compiler(
     `cache` is where a compiler that needs a cache of its own may keep it; default: beside the
     output.
     """
+
     def compile_to(result: Path) -> tuple[list[str], int, str]:
         arguments = [
             *command,
@@ -227,7 +226,8 @@ def compile_for_gpu(
             *("-x", "cu", str(source.absolute())),
             *("-o", str(result)),
         ]
-        return (arguments, *_run(arguments, _environment(arguments, str(result.parent), result.parent)))
+        environment = _environment(arguments, str(result.parent), result.parent)
+        return (arguments, *_run(arguments, environment))
 
     _compile(compile_to, source, output.absolute())
 

@@ -36,11 +36,10 @@ FK_DEVICE_STATIC bool is_aligned(const void* address) {
     return reinterpret_cast<std::uintptr_t>(address) % Bytes == 0;
 }
 
-// Everything is used once: the cache may forget it first.
 template <typename T, int Lanes>
 FK_DEVICE_STATIC Pack<T, Lanes> load_aligned(const Stored<T>* from) {
     using Wide = typename Access<sizeof(T) * Lanes>::type;
-    const Wide wide = __ldcs(reinterpret_cast<const Wide*>(from));
+    const Wide wide = *reinterpret_cast<const Wide*>(from);
     Pack<Stored<T>, Lanes> stored;
     memcpy(&stored, &wide, sizeof(wide));
     Pack<T, Lanes> pack;
@@ -53,7 +52,7 @@ FK_DEVICE_STATIC void store_aligned(Stored<T>* to, const Pack<T, Lanes>& pack) {
     using Wide = typename Access<sizeof(T) * Lanes>::type;
     Wide wide;
     memcpy(&wide, &pack, sizeof(wide));
-    __stcs(reinterpret_cast<Wide*>(to), wide);
+    *reinterpret_cast<Wide*>(to) = wide;
 }
 
 // Lanes of the thread's pack that are in the row.

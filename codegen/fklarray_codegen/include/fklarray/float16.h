@@ -127,9 +127,10 @@ struct Brain16 {
             return rounded(convert<float>(value));
         } else {
 #if defined(__CUDA_ARCH__)
-            std::uint16_t stored;
-            asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(stored) : "f"(value));
-            return stored;
+            // Of a pair with zero: the conversion of one number runs at a quarter of the speed.
+            std::uint32_t pair;
+            asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(0.0f), "f"(value));
+            return static_cast<std::uint16_t>(pair);
 #else
             using Bits = Unsigned<V>;
             const Bits bits = bit_cast<Bits>(value);
