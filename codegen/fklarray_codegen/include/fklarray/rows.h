@@ -37,13 +37,14 @@ private:
 
 public:
     // Of chunks [begin, end), `begin` being a multiple of a power of two that is not less than
-    // their number. `inside` is the unbounded stage.
-    static __attribute__((noinline)) Value chunks(const StageType& stage, const StageType& inside,
-                                                  const Point& row, std::int64_t begin,
-                                                  std::int64_t end, std::int64_t length) {
+    // their number.
+    static __attribute__((noinline)) Value chunks(const StageType& stage, const Point& row,
+                                                  std::int64_t begin, std::int64_t end,
+                                                  std::int64_t length) {
         const std::int64_t complete = smaller(length / chunk_length, end);
-        if (end - begin == 1) return incomplete(stage, inside, row, begin * packs, length);
+        if (end - begin == 1) return incomplete(stage, row, begin * packs, length);
         Pairing<One> pairing;
+        const StageType inside = unbounded(stage);
         Value values[group];
         for (std::int64_t chunk = begin; chunk < complete; ++chunk) {
             const int place = static_cast<int>(chunk % group);
@@ -55,7 +56,7 @@ public:
             }
         }
         if (complete < end) {
-            pairing.push(incomplete(stage, inside, row, complete * packs, length), 0);
+            pairing.push(incomplete(stage, row, complete * packs, length), 0);
         }
         return pairing.total();
     }
@@ -100,14 +101,12 @@ private:
         if constexpr (StageType::Chain::size <= 2) {
             return unrolled(inside, row, x, count, std::make_index_sequence<subs>());
         } else {
-            // One copy of a longer chain, which takes longer than its running values in memory. Of
-            // the stage too: parameters that nothing else can point to stay in registers.
-            const StageType own = inside;
+            // One copy of a longer chain, which takes longer than its running values in memory.
             Partials partials;
             for (typename S::type& value : partials.values) value = S::neutral();
             for (std::int64_t step = 0; step < count; ++step) {
                 typename S::type& value = partials.values[step % subs];
-                value = S::append(value, at(own, row, x + step));
+                value = S::append(value, at(inside, row, x + step));
             }
             return partials;
         }
@@ -132,11 +131,11 @@ private:
 
     // From pack x to the end of the row, not more than a chunk. The last pack is moved back, and
     // its elements forward again.
-    static __attribute__((noinline)) Value incomplete(const StageType& stage,
-                                                      const StageType& inside, Point thread,
+    static __attribute__((noinline)) Value incomplete(const StageType& stage, Point thread,
                                                       std::int64_t x, std::int64_t length) {
         const std::int64_t whole = smaller(length / Lanes - x, packs);
         const std::int64_t even = whole - whole % subs;
+        const StageType inside = unbounded(stage);
         Partials partials = steps(inside, thread, x, even);
         std::int64_t step = even;
         for (; step < whole; ++step) {
@@ -291,7 +290,9 @@ private:
             scans(stage, space, begin, end, length);
         } else {
             const bool isOfRow = Stage::work == fklarray::Work::row;
-            elements(stage, space, begin, end, 0, isOfRow ? 1 : (length + Lanes - 1) / Lanes);
+            const std::int64_t packs = isOfRow ? 1 : (length + Lanes - 1) / Lanes;
+            fklarray::for_rows(begin, end, space,
+                               [&](const Point& row) { elements(stage, row, 0, packs); });
         }
     }
 
@@ -299,9 +300,8 @@ private:
     FK_HOST_STATIC void folds(const Stage& stage, const Space& space, std::int64_t begin,
                               std::int64_t end, std::int64_t length) {
         using Fold = fklarray::RowFold<Lanes, Stage>;
-        const Stage inside = fklarray::unbounded(stage);
         fklarray::for_rows(begin, end, space, [&](const Point& row) {
-            Fold::store(row, Fold::chunks(stage, inside, row, 0, chunksIn(length), length), stage);
+            Fold::store(row, Fold::chunks(stage, row, 0, chunksIn(length), length), stage);
         });
     }
 
@@ -313,17 +313,14 @@ private:
         });
     }
 
-    // Packs [first, last) of rows [begin, end). By value: see Executor<TransformDPP>.
-    template <typename Stage, typename Space>
-    static __attribute__((noinline)) void elements(const Stage stage, const Space& space,
-                                                   std::int64_t begin, std::int64_t end,
-                                                   std::int64_t first, std::int64_t last) {
-        fklarray::for_rows(begin, end, space, [&](Point thread) {
-            for (std::int64_t x = first; x < last; ++x) {
-                thread.x = static_cast<int>(x);
-                fklarray::run_writes(thread, stage);
-            }
-        });
+    // By value: see Executor<TransformDPP>. Of one row, whose place stays the same for the loop.
+    template <typename Stage>
+    static __attribute__((noinline)) void elements(const Stage stage, Point thread,
+                                                   std::int64_t begin, std::int64_t end) {
+        for (std::int64_t x = begin; x < end; ++x) {
+            thread.x = static_cast<int>(x);
+            fklarray::run_writes(thread, stage);
+        }
     }
 
     template <typename Stage, typename Space>
@@ -336,9 +333,10 @@ private:
         } else if constexpr (Stage::work == fklarray::Work::elements) {
             const std::int64_t packs = (length + Lanes - 1) / Lanes;
             const std::int64_t tasks = fklarray::smaller(packs, stream.threads() * 8);
-            stream.run(tasks, [&](std::int64_t task) {
-                elements(stage, space, row, row + 1, packs * task / tasks,
-                         packs * (task + 1) / tasks);
+            fklarray::for_rows(row, row + 1, space, [&](const Point& thread) {
+                stream.run(tasks, [&](std::int64_t task) {
+                    elements(stage, thread, packs * task / tasks, packs * (task + 1) / tasks);
+                });
             });
         } else {
             // One value; or one after the other, an order that threads cannot share.
@@ -350,7 +348,6 @@ private:
     FK_HOST_STATIC void divide_fold(Stream_<ParArch::CPU>& stream, const Stage& stage,
                                     const Point& row, std::int64_t length) {
         using Fold = fklarray::RowFold<Lanes, Stage>;
-        const Stage inside = fklarray::unbounded(stage);
         const std::int64_t chunks = chunksIn(length);
         std::int64_t segment = leastSegment;
         while (segment * mostSegments < chunks) segment *= 2;
@@ -358,8 +355,8 @@ private:
         typename Fold::Value values[mostSegments];
         stream.run(segments, [&](std::int64_t task) {
             const std::int64_t begin = task * segment;
-            values[task] = Fold::chunks(stage, inside, row, begin,
-                                        fklarray::smaller(begin + segment, chunks), length);
+            values[task] =
+                Fold::chunks(stage, row, begin, fklarray::smaller(begin + segment, chunks), length);
         });
         Fold::store(row, Fold::combine(values, segments), stage);
     }
