@@ -104,6 +104,7 @@ def run_backend(backend: str, path: str, folder: str, repeats: int) -> dict[str,
         For each task its samples and its result; for the process executor the wall time.
     """
     os.environ["CUBED_BACKEND_ARRAY_API_MODULE"] = backend
+    os.environ["FKLARRAY_COMPILE"] = "sync"
     os.environ["OMP_NUM_THREADS"] = "1"  # as in the workers of Cubed's executors
     import cubed
     from cubed.runtime.executors.local import ProcessesExecutor, SingleThreadedExecutor

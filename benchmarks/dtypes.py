@@ -94,7 +94,7 @@ def main() -> int:
         f"| --- |{' ---: |' * len(DTYPES)}",
     ]
     slower = 0
-    with xp.config.override(threads=1):
+    with xp.config.override(threads=1, compile="sync"):
         for name in OPERATIONS:
             found = [times_as_fast(name, np.dtype(dtype)) for dtype in DTYPES]
             slower += sum(value is not None and value < _SLOW for value in found)

@@ -99,7 +99,7 @@ def run_graph(name: str) -> dict[str, Any]:
 
 
 def _in_new_process(graph: str, cache: str) -> dict[str, Any]:
-    environment = {**os.environ, "FKLARRAY_CACHE_DIR": cache}
+    environment = {**os.environ, "FKLARRAY_CACHE_DIR": cache, "FKLARRAY_COMPILE": "sync"}
     command = [sys.executable, str(Path(__file__)), graph]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if run.returncode:

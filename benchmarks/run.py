@@ -152,6 +152,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as caches:
         # First calls are cold: nothing compiled earlier is found.
         os.environ["FKLARRAY_CACHE_DIR"] = str(Path(caches, "fklarray"))
+        os.environ["FKLARRAY_COMPILE"] = "sync"
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(caches, "inductor"))
         with Progress(console=Console(stderr=True), disable=not terminal) as progress:
             results = _measure(options, progress)

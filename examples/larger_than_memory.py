@@ -124,6 +124,7 @@ def peak_bytes() -> int:
 def with_cubed(backend: str, path: str, limit: int, workers: int) -> dict[str, float]:
     """Compute with Cubed, one process per worker."""
     os.environ["CUBED_BACKEND_ARRAY_API_MODULE"] = backend
+    os.environ.setdefault("FKLARRAY_COMPILE", "sync")  # these workers live for seconds
     import cubed
     import cubed.array_api as xp
     from cubed.runtime.executors.local import ProcessesExecutor

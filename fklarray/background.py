@@ -1,8 +1,10 @@
 """Kernels that are compiled while their expressions run operation by operation.
 
 One rule says which kernels are worth it: for each signature the time is added up that evaluations
-have lost without it, and when that exceeds what a compilation takes, one is queued. So expressions
-too small to repay a compilation stay operation by operation.
+have lost without it, and when that exceeds a third of what a compilation takes, one is queued. So
+expressions too small to repay a compilation stay operation by operation. Where single operations
+would have to be compiled first, the whole is compiled instead, which takes no longer, and they are
+queued.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ import threading
 import time
 import warnings
 from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
 
-from fklarray.kernels import Unit, build, load, remembered
+from fklarray.kernels import Unit, build, has_compiler, load, remembered
 from fklarray_runtime import BinaryCache, Kernel, stop_compiler
 
 __all__ = ["find", "wait"]
@@ -23,7 +26,8 @@ __all__ = ["find", "wait"]
 # traffic for each element.
 _SECONDS_PER_CALL = 2e-6
 _SECONDS_PER_ELEMENT = 1e-9
-_SECONDS_PER_COMPILATION = 0.3
+# A third of what one takes: it has a core, but nobody waits for it.
+_SECONDS_PER_COMPILATION = 0.1
 _MAX_WANTED = 4096
 # How long the end of the process may wait for a compiler that is being stopped.
 _GRACE_SECONDS = 5.0
@@ -50,7 +54,9 @@ _ending = False
 _knows_the_end = False
 
 
-def find(unit: Unit, operations: int, elements: int) -> Kernel | None:
+def find(
+    unit: Unit, operations: int, elements: int, lacking: Callable[[], Sequence[Unit]]
+) -> Kernel | None:
     """Return a kernel that is in memory or on disk; queue one that would repay its compilation.
 
     Parameters
@@ -59,6 +65,13 @@ def find(unit: Unit, operations: int, elements: int) -> Kernel | None:
         What the kernel is built from.
     operations, elements : int
         Size of the evaluation that will run without the kernel if it is not there.
+    lacking : callable
+        Returns the units that such an evaluation would have to wait for.
+
+    Raises
+    ------
+    CompileError
+        If such an evaluation would have to wait, and the compiler refuses the unit.
 
     Warns
     -----
@@ -75,15 +88,14 @@ def find(unit: Unit, operations: int, elements: int) -> Kernel | None:
         kernel = load(unit)
         if kernel is not None:
             return kernel
-    with _changed:
-        wanted = _wanted.setdefault(name, _Wanted())
-        if len(_wanted) > _MAX_WANTED:
-            _wanted.popitem(last=False)
-        wanted.seconds += operations * (_SECONDS_PER_CALL + elements * _SECONDS_PER_ELEMENT)
-        if not wanted.queued and wanted.seconds > _SECONDS_PER_COMPILATION:
-            wanted.queued = True
-            _enqueue(unit)
-        message, wanted.message = wanted.message, ""
+        units = lacking() if has_compiler() else ()
+        if units:
+            kernel = build(unit)
+            for single in units:
+                _want(single, _SECONDS_PER_COMPILATION)
+            return kernel
+    seconds = operations * (_SECONDS_PER_CALL + elements * _SECONDS_PER_ELEMENT)
+    message = _want(unit, seconds)
     if message:
         warnings.warn(
             "fklarray goes on operation by operation, since a kernel could not be compiled in the "
@@ -92,6 +104,20 @@ def find(unit: Unit, operations: int, elements: int) -> Kernel | None:
             stacklevel=2,
         )
     return None
+
+
+def _want(unit: Unit, seconds: float) -> str:
+    """Add to the time that a kernel would have saved; return why it could not be compiled."""
+    with _changed:
+        wanted = _wanted.setdefault((unit.signature, unit.store), _Wanted())
+        if len(_wanted) > _MAX_WANTED:
+            _wanted.popitem(last=False)
+        wanted.seconds += seconds
+        if not wanted.queued and wanted.seconds >= _SECONDS_PER_COMPILATION:
+            wanted.queued = True
+            _enqueue(unit)
+        message, wanted.message = wanted.message, ""
+    return message
 
 
 def wait() -> None:

@@ -53,7 +53,7 @@ def _byte_count(value: object) -> int | None:
 
 # Setting: what checks a value, and its default.
 _SETTINGS: dict[str, tuple[Callable[[object], object], object]] = {
-    "compile": (_compile_mode, "sync"),
+    "compile": (_compile_mode, "background"),
     "cache_dir": (_optional_path, None),
     "fkl_include": (_include_folder, None),
     "pool_limit": (_byte_count, None),
@@ -66,8 +66,10 @@ class Config:
     Attributes
     ----------
     compile : {"sync", "background", "off"}
-        ``"sync"`` compiles a kernel when it is first needed. ``"background"`` evaluates operation
-        by operation until a kernel that repays its compilation is ready; the bits are the same.
+        ``"background"``, the default, evaluates operation by operation until a kernel that repays
+        its compilation is ready; where operations would need kernels of their own that are not
+        there, it compiles at once. ``"sync"`` compiles a kernel when it is first needed; the bits
+        are the same.
         ``"off"`` evaluates operation by operation on NumPy, without any compiler.
     cache_dir : Path or None
         Folder of the compiled kernels; None is the user's cache folder.

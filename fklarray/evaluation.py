@@ -11,14 +11,12 @@ import math
 import os
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from fklarray.config import config
 from fklarray.core import connect, core_counters
 from fklarray.deferred import DeferredStream, resolved, resolved_leaf, resolved_leaves
-from fklarray.dtype_rows import NUMPY_DTYPES
 from fklarray.fusion import Fused, Pattern, PendingReduction, fuse, outcome, patterns, reduced_alone
 from fklarray.interchange import repeated_row
 from fklarray.kernels import COUNTERS, compile_seconds, has_compiler, kernel_cache
@@ -43,11 +41,12 @@ from fklarray.recording import (
     stream_state,
 )
 from fklarray.reference import Values, evaluate_on_numpy, reduce_on_numpy, view_of
+from fklarray.single_operations import lacking, matrix_of, run_alone
 from fklarray.staged_plans import staged
 from fklarray_codegen.dtypes import DTYPES, DType
-from fklarray_codegen.graph import STREAMS, Node, apply, cast
+from fklarray_codegen.graph import STREAMS, Node
 from fklarray_codegen.layout import broadcast_shapes, contiguous_strides, layout
-from fklarray_codegen.ops import Op, Reduction
+from fklarray_codegen.ops import Reduction
 from fklarray_codegen.render import Program, compose
 from fklarray_codegen.staged import StagedProgram
 from fklarray_codegen.walk import Rows
@@ -154,9 +153,8 @@ def evaluate_reduction(
     # A scan has NumPy's order, and its bits where NumPy's operation has the kernel's.
     at_once = not reduction.scans or dtype.kind == "complex"
     if config.compile == "background" and has_compiler() and not reduction.scans:
-        # One kernel serves all layouts.
-        shape, operand = _rows_last(_in_order(operand, shape), shape, rows)
-        rows = Rows(len(shape) - 1, len(shape))
+        operand = _rows_last(_in_order(operand, shape), shape, rows)
+        shape, rows = matrix_of(shape, rows)
     # The second time in C order: its strides may be what stands in the way.
     for state in (operand, None):
         operand = state or _in_order(operand, shape)
@@ -178,19 +176,18 @@ def _in_order(state: State, shape: tuple[int, ...]) -> State:
     return state if is_contiguous(state, shape) else evaluate(*state, shape)[0]
 
 
-def _rows_last(operand: State, shape: tuple[int, ...], rows: Rows) -> tuple[tuple[int, int], State]:
+def _rows_last(operand: State, shape: tuple[int, ...], rows: Rows) -> State:
     """Return an array as a matrix of its rows, copied where they are not so in memory."""
-    length = rows.length(shape)
-    matrix = (math.prod(rows.kept(shape)), length)
+    matrix, _ = matrix_of(shape, rows)
     dtype = operand[0].dtype
     if rows.stop == len(shape):
-        return matrix, stream_state(stream_of(operand).buffer, dtype, matrix)
+        return stream_state(stream_of(operand).buffer, dtype, matrix)
     copy = _allocate(dtype, matrix)
     values = view_of(stream_of(operand), dtype, shape).reshape(
-        math.prod(shape[: rows.first]), length, -1
+        math.prod(shape[: rows.first]), matrix[1], -1
     )
     view_of(stream_of(copy), dtype, matrix)[...] = values.swapaxes(1, 2).reshape(matrix)
-    return matrix, copy
+    return copy
 
 
 def _evaluate_fused(
@@ -204,7 +201,12 @@ def _evaluate_fused(
     plan = plans.get(key)
     if plan is None:
         of_rows = shape != pattern.shape
-        plan = new_plan(key, lambda: _stage(pattern, of_rows), math.prod(pattern.shape), at_once)
+        plan = new_plan(
+            key,
+            lambda: _stage(pattern, of_rows),
+            math.prod(pattern.shape),
+            None if at_once else partial(lacking, pattern.root, pattern.shape, pattern.rows),
+        )
         if plan is not None:
             plan.launch = fused_launch_of(plan, pattern, shape)
     if plan is None or plan.results is None:
@@ -288,7 +290,12 @@ def _plan(
     if plan is None:
         strides = [leaf.strides for leaf in leaves if isinstance(leaf, Stream)]
         place = target or contiguous_strides(shape)
-        plan = new_plan(plan_key, lambda: lay_out(node, strides, shape, place), math.prod(shape))
+        plan = new_plan(
+            plan_key,
+            lambda: lay_out(node, strides, shape, place),
+            math.prod(shape),
+            partial(lacking, node, shape),
+        )
         if plan is not None and target is None and node.op != "outputs":
             plan.launch = launch_of(plan, node, shape)
     return plan
@@ -329,37 +336,11 @@ def _evaluate_reference(
 
 
 def _run_alone(node: Node, operands: Sequence[Values]) -> Values:
-    """Run one operation as a kernel of its own, on contiguous operands: few kernels serve all."""
-    shape = np.broadcast_shapes(*[operand.shape for operand in operands])
-    flat = [np.ascontiguousarray(np.broadcast_to(x, shape)).reshape(-1) for x in operands]
-    result = np.empty(flat[0].shape, NUMPY_DTYPES[node.dtype])
-    alone = _on_streams(node)
-    place = (alone, result.size)
-    plan = plans.get(place)
-    if plan is None:
-        plan = new_plan(
-            place,
-            lambda: lay_out(alone, [(1,)] * len(flat), result.shape, (1,)),
-            result.size,
-            at_once=True,
-        )
-        assert plan is not None
-    values: list[Any] = plan.values.copy()
-    for position, array in zip(plan.positions, (*flat, result), strict=True):
-        values[position] = array.ctypes.data
-    plan.kernel.launch(values)
+    result = run_alone(node, operands)
     with _lock:
         COUNTERS["kernels_launched"] += 1
         COUNTERS["ops_fused"] += 1
-    return result.reshape(shape)
-
-
-def _on_streams(node: Node) -> Node:
-    """Return the node of the same operation on arrays that are all in memory."""
-    streams = [STREAMS[source.dtype] for source in node.inputs]
-    if isinstance(node.op, Op):
-        return apply(node.op, tuple(streams), tuple((index,) for index in range(len(streams))))
-    return cast(streams[0], node.dtype)
+    return result
 
 
 def count(counter: str) -> None:

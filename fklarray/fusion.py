@@ -27,6 +27,7 @@ __all__ = [
     "Fused",
     "Pattern",
     "PendingReduction",
+    "alone",
     "fuse",
     "outcome",
     "passes_of",
@@ -208,13 +209,14 @@ def reduced_alone(reduction: Reduction, operand: State, shape: Shape, rows: Rows
     """Return a reduction of an operand without deferred leaves as an expression of its own."""
     node, leaves = operand
     strides = tuple([leaf.strides for leaf in leaves])
-    return Fused(_alone(reduction, node, strides, shape, rows), leaves, ())
+    return Fused(alone(reduction, node, strides, shape, rows), leaves, ())
 
 
 @lru_cache(maxsize=_MAX_PATTERNS)
-def _alone(
+def alone(
     reduction: Reduction, node: Node, strides: tuple[Strides, ...], shape: Shape, rows: Rows
 ) -> Pattern:
+    """Return a reduction as a pattern of its own, given the strides of what it reads."""
     aligned = tuple(_aligned(one, len(shape)) for one in strides)
     return Pattern(reduce(reduction, node), tuple(range(len(strides))), aligned, shape, rows, ())
 

@@ -41,6 +41,7 @@ __all__ = [
     "build",
     "compile_seconds",
     "has_compiler",
+    "is_there",
     "kernel_cache",
     "load",
     "remembered",
@@ -119,6 +120,11 @@ def remembered(unit: Unit) -> Kernel | None:
             _kernels.move_to_end(unit.signature)
             COUNTERS["kernels_from_memory"] += 1
     return kernel
+
+
+def is_there(unit: Unit) -> bool:
+    """Return whether a unit's kernel is in memory or on disk."""
+    return unit.signature in _kernels or load(unit) is not None
 
 
 def load(unit: Unit) -> Kernel | None:

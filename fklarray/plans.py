@@ -101,15 +101,31 @@ def result_dtypes(node: Node) -> list[DType]:
 
 
 def new_plan(
-    plan_key: Key, draft: Callable[[], Draft | None], elements: int, at_once: bool = False
+    plan_key: Key,
+    draft: Callable[[], Draft | None],
+    elements: int,
+    lacking: Callable[[], Sequence[Unit]] | None = None,
 ) -> Plan | None:
-    """Make a plan; None where its kernel is not there yet, or never will be."""
+    """Make a plan; None where its kernel is not there yet, or never will be.
+
+    Parameters
+    ----------
+    plan_key : tuple
+        Where it is found again.
+    draft : callable
+        Returns what can be said of the launch before; None if it cannot be one.
+    elements : int
+        Size of the index space.
+    lacking : callable, optional
+        Returns the units without which the launch cannot run operation by operation. A launch that
+        never does so waits for its kernel.
+    """
     waiting_key = (*plan_key, config.cache_dir, config.fkl_include)
     waiting = _waiting.get(waiting_key) or draft()
     if waiting is None:
         return None
-    if config.compile == "background" and not at_once:
-        kernel = background.find(waiting.unit, waiting.program.operations, elements)
+    if config.compile == "background" and lacking is not None:
+        kernel = background.find(waiting.unit, waiting.program.operations, elements, lacking)
     else:
         kernel = build(waiting.unit)
     if kernel is None:

@@ -43,6 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
     cache.parent.mkdir(exist_ok=True)
     cache.mkdir(mode=0o700, exist_ok=True)
     os.environ["FKLARRAY_CACHE_DIR"] = str(cache)
+    # Tests count kernels; those of the modes say which one they mean.
+    os.environ.setdefault("FKLARRAY_COMPILE", "sync")
 
     profile = os.environ.get("FKLARRAY_HYPOTHESIS_PROFILE", "default")
     if profile not in {"default", "thorough"}:

@@ -377,7 +377,9 @@ def test_memory_that_cannot_be_had(device: str) -> None:
     assert np.asarray(kept[5] - 1).tolist() == [0.0, 1.0]
 
 
-def test_settings() -> None:
+def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FKLARRAY_COMPILE")
+    assert type(xp.config)().compile == "background"
     assert xp.config.compile == "sync"
     with pytest.raises(ValueError, match="sometimes"):
         xp.config.compile = "sometimes"
