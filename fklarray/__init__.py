@@ -12,6 +12,7 @@ from fklarray.creation import *
 from fklarray.data_type_functions import *
 from fklarray.data_types import *
 from fklarray.device import Device as Device
+from fklarray.device import default_device as default_device
 from fklarray.elementwise import *
 from fklarray.extensions import *
 from fklarray.index_functions import *

@@ -11,20 +11,18 @@ from typing import Any
 import numpy as np
 
 from fklarray import indexing, views
-from fklarray.core import in_front
-from fklarray.device import CPU, Device, as_device
-from fklarray.dtype_rows import NUMPY_DTYPES, DtypeLike, dtype_row
-from fklarray.evaluation import connect_core, evaluate
-from fklarray.interchange import DLPACK_CPU, copy_of, export_dlpack, is_private, numpy_view
-from fklarray.methods import Methods
+from fklarray.dtype_rows import NUMPY_DTYPES, dtype_row
+from fklarray.evaluation import connect_core
+from fklarray.exchange import Exchange
 from fklarray.pending import admit
+from fklarray.placement import placed, values_of
 from fklarray.record import Number, Recorded, compute_together, reduce_pending
-from fklarray.recording import is_stream, stream_of
+from fklarray.recording import HOST, is_stream, stream_of
 
 __all__ = ["Array", "materialize"]
 
 
-class Array(Methods):
+class Array(Exchange):
     """An n-dimensional array of the array API standard ("Array object").
 
     Operations on it are recorded; conversions to Python, NumPy or DLPack compute what was recorded
@@ -45,11 +43,6 @@ class Array(Methods):
     def __numpy_dtype__(self) -> np.dtype[Any]:
         """Data type, for libraries that convert an array to one."""
         return self.dtype
-
-    @property
-    def device(self) -> Device:
-        """Device that the array lives on."""
-        return CPU
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -142,7 +135,7 @@ class Array(Methods):
         # A strided view of memory is computed already.
         if not is_stream(state):
             state = self._materialize()
-        return numpy_view(stream_of(state), state[0].dtype, self._shape)
+        return values_of(stream_of(state), state[0].dtype, self._shape)
 
     def item(self) -> Number:
         """Return the only element as a Python scalar.
@@ -209,114 +202,6 @@ class Array(Methods):
             raise ValueError(f"unsupported version {api_version!r} of the array API standard")
         return fklarray
 
-    def __array__(
-        self, dtype: DtypeLike | None = None, copy: builtins.bool | None = None
-    ) -> np.ndarray[Any, Any]:
-        """Return a NumPy array.
-
-        Parameters
-        ----------
-        dtype : dtype, optional
-            Data type to convert to.
-        copy : bool or None
-            True: a copy. Otherwise a view of the array's own memory, unless the data type differs:
-            writable if neither other arrays nor recorded operations see the memory.
-
-        Raises
-        ------
-        ValueError
-            If `copy` is False and the data type differs.
-        """
-        if dtype is None and not copy and self._has_usual_memory():
-            # A DLPack export is read-only in the same cases, and made faster.
-            return np.from_dlpack(self, copy=False)  # type: ignore[arg-type]
-        wanted = self.dtype if dtype is None else np.dtype(dtype)
-        state = self._materialize()
-        array = numpy_view(stream_of(state), state[0].dtype, self._shape)
-        if wanted != self.dtype:
-            if copy is False:
-                raise ValueError(f"conversion of {self.dtype} to {wanted} needs a copy")
-            return array.astype(wanted)
-        if copy:
-            return array.copy()
-        # What others see must not change under them.
-        if not is_private(state) or stream_of(state).buffer.imported:
-            array.flags.writeable = False
-        return array
-
-    def _has_usual_memory(self) -> builtins.bool:
-        """Return whether the values, computed now, are of NumPy's types and in our own memory."""
-        state = self._materialize()
-        return state[0].dtype.is_standard and not stream_of(state).buffer.imported
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        """Return DLPack's device type and number; computes nothing."""
-        return DLPACK_CPU
-
-    @in_front("dlpack")
-    def __dlpack__(
-        self,
-        *,
-        stream: int | None = None,
-        max_version: tuple[int, int] | None = None,
-        dl_device: tuple[int, int] | None = None,
-        copy: builtins.bool | None = None,
-    ) -> object:
-        """Export the values as a DLPack capsule, which shares their memory.
-
-        Parameters
-        ----------
-        stream : None or -1
-            There are no streams on a CPU.
-        max_version : tuple of int, optional
-            Newest version that the consumer knows; a versioned capsule is given from (1, 0) on.
-        dl_device : tuple of int, optional
-            Device to export to: (1, 0).
-        copy : bool or None
-            True: always a copy. False: never. None: if other arrays or recorded operations see
-            the memory, which the consumer may write to.
-
-        Raises
-        ------
-        BufferError
-            If the device, the stream or `copy` cannot be satisfied.
-        """
-        if dl_device is not None and tuple(dl_device) != DLPACK_CPU:
-            raise BufferError(f"cannot export from the CPU to DLPack device {dl_device}")
-        if stream not in (None, -1):
-            raise BufferError(f"an array on the CPU has no stream, but stream={stream!r} was given")
-        versioned = max_version is not None and max_version[0] >= 1
-        state = self._materialize()
-        readonly = not is_private(state) or stream_of(state).buffer.readonly
-        if copy or (copy is None and readonly):
-            (state,) = evaluate(*state, self._shape)
-            readonly, copy = False, True
-        return export_dlpack(
-            stream_of(state).buffer,
-            state[0].dtype,
-            self._shape,
-            versioned=versioned,
-            readonly=readonly,
-            copied=builtins.bool(copy),
-        )
-
-    def __buffer__(self, flags: int, /) -> memoryview:
-        """Export the values to the buffer protocol (Python 3.12), writable where `__array__` is."""
-        return self.__array__().data
-
-    def to_device(self, device: Device | str, /, *, stream: object = None) -> Array:
-        """Return the array on a device.
-
-        Raises
-        ------
-        ValueError
-            If there is no such device, or a stream is given for the CPU.
-        """
-        as_device(device)
-        if stream is not None:
-            raise ValueError(f"an array on the CPU has no stream, but stream={stream!r} was given")
-        return self
-
     # Python's protocols
 
     def __copy__(self) -> Array:
@@ -361,7 +246,7 @@ connect_core(Array, admit=admit, reduce=reduce_pending)
 
 
 def _unpickle(array: np.ndarray[Any, Any]) -> Array:
-    return Array(array.shape, copy_of(array, dtype_row(array.dtype), array.shape))
+    return Array(array.shape, placed(array, dtype_row(array.dtype), array.shape, HOST))
 
 
 def _check_array(function: str, value: object) -> None:

@@ -17,9 +17,10 @@ from fklarray.dtype_rows import (
     row_or_default,
     scalar_dtype,
 )
-from fklarray.interchange import copy_of, from_producer, state_of_numpy
+from fklarray.interchange import from_producer, state_of_numpy
 from fklarray.pending import make_room
-from fklarray.recording import cast_state, scalar_state
+from fklarray.placement import placed
+from fklarray.recording import cast_state, constant_state
 
 __all__ = ["asarray", "from_dlpack"]
 
@@ -60,24 +61,42 @@ def asarray(
     OverflowError
         If a Python integer is out of the data type's range.
     """
-    as_device(device)
     if isinstance(obj, Array):
-        return _from_array(obj, dtype, copy)
+        here = obj if device is None else _moved(obj, as_device(device), copy)
+        return _from_array(here, dtype, copy if here is obj else None)
+    place = as_device(device).name
     foreign: Any = obj
     if isinstance(obj, np.ndarray):
         # A subclass (a masked array, a matrix) must not slip its own rules in.
         plain: np.ndarray[Any, Any] = np.asarray(foreign)
         make_room(plain.nbytes)
-        result = Array(plain.shape, state_of_numpy(plain, copy))
+        result = Array(plain.shape, state_of_numpy(plain, copy, place))
         return result if dtype is None else _from_array(result, dtype, copy and None)
     if type(obj) in (builtins.bool, int, float, complex):
         _no_sharing(copy, foreign)
-        return Array((), scalar_state(obj, row_or_default(dtype, scalar_dtype(obj))))
+        return Array((), constant_state(obj, row_or_default(dtype, scalar_dtype(obj)), place))
     if hasattr(obj, "__dlpack__") and not isinstance(obj, np.generic):
-        array = from_dlpack(foreign, copy=copy)
+        array = from_dlpack(foreign, device=device, copy=copy)
         return array if dtype is None else _from_array(array, dtype, copy and None)
     _no_sharing(copy, foreign)
-    return _from_values(foreign, dtype)
+    return _from_values(foreign, dtype, place)
+
+
+def _moved(array: Array, device: Device, copy: builtins.bool | None) -> Array:
+    """Return an array on a device.
+
+    Raises
+    ------
+    ValueError
+        If it is on another one, and `copy` is False.
+    """
+    if array.device == device:
+        return array
+    if copy is False:
+        raise ValueError(
+            f"an array on {array.device} has no memory on {device}; copy=False forbids the copy"
+        )
+    return array.to_device(device)
 
 
 def _no_sharing(copy: builtins.bool | None, obj: object) -> None:
@@ -94,7 +113,7 @@ def _from_array(array: Array, dtype: DtypeLike | None, copy: builtins.bool | Non
     return Array(array.shape, array._state) if copy else array
 
 
-def _from_values(obj: Any, dtype: DtypeLike | None) -> Array:
+def _from_values(obj: Any, dtype: DtypeLike | None, place: str) -> Array:
     """Convert sequences, NumPy scalars and the buffer protocol."""
     obj = _unwrapped(obj)
     row = None if dtype is None else dtype_row(dtype)
@@ -104,7 +123,7 @@ def _from_values(obj: Any, dtype: DtypeLike | None) -> Array:
     except OverflowError:
         raise OverflowError(f"{reprlib.repr(obj)} is out of bounds for {row}") from None
     row = row or dtype_row(values.dtype)
-    return Array(values.shape, copy_of(values, row, values.shape))
+    return Array(values.shape, placed(values, row, values.shape, place))
 
 
 def _unwrapped(values: Any) -> Any:
@@ -128,9 +147,10 @@ def from_dlpack(
     Parameters
     ----------
     x : object
-        Has ``__dlpack__``; its memory is on the CPU.
+        Has ``__dlpack__``; its memory is on the CPU or an NVIDIA device. What is still to be
+        done there comes first, without waiting for it here.
     device : Device or str, optional
-        Device of the result.
+        Device of the result; that of `x` by default.
     copy : bool, optional
         True: always copy. False: share or fail. None: share where possible.
 
@@ -153,6 +173,7 @@ def from_dlpack(
     -----
     DLPack 1.x; read-only tensors are accepted.
     """
-    as_device(device)
+    wanted = None if device is None else as_device(device)
     state, shape = from_producer(x, copy=copy)
-    return Array(shape, state)
+    array = Array(shape, state)
+    return array if wanted is None else _moved(array, wanted, copy)

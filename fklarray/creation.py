@@ -13,10 +13,11 @@ from fklarray.array import Array
 from fklarray.conversion import asarray
 from fklarray.device import Device, as_device
 from fklarray.dtype_rows import NUMPY_DTYPES, DtypeLike, row_or_default, scalar_dtype
-from fklarray.interchange import copy_of, state_of_numpy
+from fklarray.interchange import state_of_numpy
 from fklarray.manipulation import broadcast_arrays, reshape
+from fklarray.placement import placed
 from fklarray.record import Number, record_where
-from fklarray.recording import cast_state, scalar_state
+from fklarray.recording import cast_state, constant_state, scalar_state
 from fklarray.reductions import array_operand, normal_shape
 from fklarray_codegen.dtypes import DTYPES, DType
 
@@ -74,10 +75,10 @@ def full(
     OverflowError
         If an integer value is out of the data type's range.
     """
-    as_device(device)
+    place = as_device(device).name
     extents = _shape(shape)
     if isinstance(fill_value, (Array, np.ndarray, np.generic)):
-        value = asarray(fill_value)
+        value = asarray(fill_value, device=place)
         if value.ndim:
             raise ValueError(f"fill_value must have no dimensions, not shape {value.shape}")
         row = row_or_default(dtype, value._state[0].dtype)
@@ -85,7 +86,8 @@ def full(
     given: Any = fill_value
     if not isinstance(given, (int, float, complex)):
         raise TypeError(f"fill_value must be a number, not {given!r}")
-    return Array(extents, scalar_state(fill_value, row_or_default(dtype, scalar_dtype(fill_value))))
+    row = row_or_default(dtype, scalar_dtype(fill_value))
+    return Array(extents, constant_state(fill_value, row, place))
 
 
 def zeros(
@@ -126,7 +128,8 @@ def _like(
     device: Device | str | None,
 ) -> Array:
     x = array_operand(function, x)
-    return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device)
+    row = x.dtype if dtype is None else dtype
+    return full(x.shape, fill_value, dtype=row, device=x.device if device is None else device)
 
 
 def full_like(
@@ -162,8 +165,8 @@ def empty_like(
     return _like("empty_like", x, 0, dtype, device)
 
 
-def _of_numpy(values: np.ndarray[Any, Any], row: DType) -> Array:
-    return Array(values.shape, copy_of(values, row, values.shape))
+def _of_numpy(values: np.ndarray[Any, Any], row: DType, place: str) -> Array:
+    return Array(values.shape, placed(values, row, values.shape, place))
 
 
 def arange(
@@ -197,7 +200,7 @@ def arange(
     OverflowError
         If an end is an integer beyond int64, and no data type is given.
     """
-    as_device(device)
+    place = as_device(device).name
     step = 1 if step is None else step
     if step == 0:
         raise ValueError("arange needs a step other than 0")
@@ -210,7 +213,7 @@ def arange(
             scalar_state(operator.index(end), DTYPES["int64"])  # NumPy would wrap around
     row = row_or_default(dtype, DTYPES["int64" if integers else "float64"])
     with np.errstate(all="ignore"):
-        return _of_numpy(np.arange(*ends, step, dtype=NUMPY_DTYPES[row]), row)
+        return _of_numpy(np.arange(*ends, step, dtype=NUMPY_DTYPES[row]), row, place)
 
 
 def _is_integer(value: object) -> builtins.bool:
@@ -251,12 +254,12 @@ def linspace(
     ValueError
         If `num` is negative.
     """
-    as_device(device)
+    place = as_device(device).name
     is_complex = np.iscomplexobj(start) or np.iscomplexobj(stop)
     row = row_or_default(dtype, DTYPES["complex128" if is_complex else "float64"])
     with np.errstate(all="ignore"):
         values = np.linspace(start, stop, num, endpoint=endpoint, dtype=NUMPY_DTYPES[row])
-    return _of_numpy(values, row)
+    return _of_numpy(values, row, place)
 
 
 def eye(
@@ -269,9 +272,9 @@ def eye(
     device: Device | str | None = None,
 ) -> Array:
     """Return a matrix with ones on diagonal `k` and zeros elsewhere (float64 by default)."""
-    as_device(device)
+    place = as_device(device).name
     row = row_or_default(dtype, DTYPES["float64"])
-    return _of_numpy(np.eye(n_rows, n_cols, k, dtype=NUMPY_DTYPES[row]), row)
+    return _of_numpy(np.eye(n_rows, n_cols, k, dtype=NUMPY_DTYPES[row]), row, place)
 
 
 def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Array, ...]:
@@ -306,7 +309,7 @@ def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Arra
 
 def _triangle(x: Array, mask: np.ndarray[Any, Any]) -> Array:
     zero = Array((), scalar_state(0, x._state[0].dtype))
-    return record_where(Array(mask.shape, state_of_numpy(mask, True)), x, zero)
+    return record_where(Array(mask.shape, state_of_numpy(mask, True, x.device.name)), x, zero)
 
 
 def tril(x: Array, /, *, k: int = 0) -> Array:

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from fklarray.array import Array
-from fklarray.device import Device, as_device
+from fklarray.device import Device
 from fklarray.dtype_rows import NUMPY_DTYPES, DtypeLike, dtype_row, scalar_dtype
 from fklarray.record import Number, within_limits
 from fklarray.recording import common_dtype, weak_dtype
@@ -48,8 +48,9 @@ def astype(
         If the data type is not supported, or a complex array is converted to a real type other
         than bool.
     """
-    as_device(device)
     x = array_operand("astype", x)
+    if device is not None:
+        x = x.to_device(device)
     row = dtype_row(dtype)
     if not copy and x._state[0].dtype is row:
         return x

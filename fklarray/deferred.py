@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from fklarray.recording import Leaf, State, Stream, stream_of, view_state
 from fklarray_codegen.dtypes import DType
+from fklarray_codegen.graph import HOST, common_place
 from fklarray_codegen.layout import contiguous_strides
 
 __all__ = [
@@ -60,6 +61,20 @@ class Deferred:
         blocks = {id(leaf.buffer): leaf.buffer.nbytes for leaf in _streams(operands)}
         self.result_bytes = nbytes
         self.nbytes = nbytes + sum(blocks.values())
+
+    @property
+    def place(self) -> str:
+        """Name of the device that the result will be on.
+
+        Raises
+        ------
+        ValueError
+            If the operands are on different devices.
+        """
+        recipe = self._recipe
+        if recipe is None:
+            return self.result().buffer.place
+        return common_place([node for node, _ in recipe[1]]) or HOST
 
     @property
     def is_pending(self) -> bool:

@@ -10,8 +10,10 @@ import numpy as np
 from fklarray.array import Array
 from fklarray.dtype_rows import DType, dtype_row
 from fklarray.evaluation import count
-from fklarray.interchange import copy_of, state_of_numpy
+from fklarray.interchange import state_of_numpy
+from fklarray.placement import placed
 from fklarray.recording import State
+from fklarray_codegen.graph import HOST, common_place
 
 __all__ = ["on_numpy", "ordered", "state_of_result"]
 
@@ -42,10 +44,11 @@ def on_numpy(function: Callable[..., Any], *arrays: Array, **keywords: Any) -> A
     have none.
     """
     values = [_read_only(array) for array in arrays]
+    place = common_place([array._state[0] for array in arrays]) or HOST
     with np.errstate(all="ignore"):
         result = function(*values, **keywords)
     count("reference_evaluations")
-    return _wrapped(result)
+    return _wrapped(result, place)
 
 
 def _read_only(array: Array) -> np.ndarray[Any, Any]:
@@ -54,16 +57,16 @@ def _read_only(array: Array) -> np.ndarray[Any, Any]:
     return values
 
 
-def _wrapped(result: Any) -> Any:
+def _wrapped(result: Any, place: str) -> Any:
     if isinstance(result, tuple):
         found = cast("Any", result)
-        parts = tuple(map(_wrapped, found))
+        parts = tuple([_wrapped(part, place) for part in found])
         return found._make(parts) if hasattr(found, "_make") else parts
     values = np.asarray(result)
-    return Array(values.shape, state_of_result(values, dtype_row(values.dtype)))
+    return Array(values.shape, state_of_result(values, dtype_row(values.dtype), place))
 
 
-def state_of_result(values: np.ndarray[Any, Any], dtype: DType) -> State:
+def state_of_result(values: np.ndarray[Any, Any], dtype: DType, place: str) -> State:
     """Return the state of an array that a function of NumPy has made; a large one is taken over.
 
     Parameters
@@ -72,15 +75,18 @@ def state_of_result(values: np.ndarray[Any, Any], dtype: DType) -> State:
         Nobody else keeps it.
     dtype : DType
         Data type to convert to.
+    place : str
+        Device that it is to be on.
     """
     if (
-        values.nbytes >= _WORTH_SHARING
+        place == HOST
+        and values.nbytes >= _WORTH_SHARING
         and values.base is None
         and values.flags.c_contiguous
         and dtype_row(values.dtype) is dtype
     ):
         return state_of_numpy(values, copy=False)
-    return copy_of(values, dtype, values.shape)
+    return placed(values, dtype, values.shape, place)
 
 
 def ordered(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

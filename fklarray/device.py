@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-__all__ = ["Device"]
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from fklarray.recording import HOST
+from fklarray_runtime import device_count, device_problem
+
+__all__ = ["CPU", "Device", "as_device", "default_device", "devices"]
+
+_NAME = re.compile(r"cuda(?::(\d+))?")
 
 
 class Device:
@@ -11,7 +21,7 @@ class Device:
     Parameters
     ----------
     name : str
-        ``"cpu"``.
+        ``"cpu"``, or ``"cuda:0"`` for the first NVIDIA device that the driver names.
     """
 
     __slots__ = ("name",)
@@ -34,7 +44,13 @@ class Device:
         return self.name
 
 
-CPU = Device("cpu")
+CPU = Device(HOST)
+_default: ContextVar[Device] = ContextVar("fklarray default device", default=CPU)
+
+
+def devices() -> tuple[Device, ...]:
+    """Return the devices of this machine, the CPU first."""
+    return (CPU, *[Device(f"cuda:{number}") for number in range(device_count())])
 
 
 def as_device(device: Device | str | None) -> Device:
@@ -45,6 +61,35 @@ def as_device(device: Device | str | None) -> Device:
     ValueError
         If there is no such device on this machine.
     """
-    if device is None or device == CPU:
+    if device is None:
+        return _default.get()
+    if device == CPU:
         return CPU
-    raise ValueError(f"unknown device {str(device)!r}; devices here: 'cpu'")
+    found = _NAME.fullmatch(str(device))
+    if found is not None and int(found[1] or 0) < device_count():
+        return Device(f"cuda:{int(found[1] or 0)}")
+    reason = f" ({device_problem()})" if found is not None and not device_count() else ""
+    here = ", ".join(repr(one.name) for one in devices())
+    raise ValueError(f"unknown device {str(device)!r}; devices here: {here}{reason}")
+
+
+@contextmanager
+def default_device(device: Device | str) -> Generator[Device]:
+    """Make arrays on a device where none is named, in the ``with`` block and its thread.
+
+    Parameters
+    ----------
+    device : Device or str
+        The device.
+
+    Raises
+    ------
+    ValueError
+        If there is no such device on this machine.
+    """
+    chosen = as_device(device)
+    token = _default.set(chosen)
+    try:
+        yield chosen
+    finally:
+        _default.reset(token)

@@ -20,6 +20,14 @@ from fklarray.deferred import DeferredStream, resolved, resolved_leaf, resolved_
 from fklarray.fusion import Fused, Pattern, PendingReduction, fuse, outcome, patterns, reduced_alone
 from fklarray.interchange import repeated_row
 from fklarray.kernels import COUNTERS, compile_seconds, has_compiler, kernel_cache
+from fklarray.placement import (
+    Values,
+    allocate_at,
+    launch_at,
+    moved,
+    view_of,
+    write_values,
+)
 from fklarray.plans import (
     Draft,
     Plan,
@@ -40,17 +48,16 @@ from fklarray.recording import (
     stream_of,
     stream_state,
 )
-from fklarray.reference import Values, evaluate_on_numpy, reduce_on_numpy, view_of
+from fklarray.reference import evaluate_on_numpy, reduce_on_numpy
+from fklarray.repetition import repeated_on_device
 from fklarray.single_operations import lacking, matrix_of, run_alone
 from fklarray.staged_plans import staged
 from fklarray_codegen.dtypes import DTYPES, DType
-from fklarray_codegen.graph import STREAMS, Node
-from fklarray_codegen.layout import broadcast_shapes, contiguous_strides, layout
+from fklarray_codegen.graph import HOST, STREAMS, Node
+from fklarray_codegen.layout import broadcast_shapes, contiguous_strides
 from fklarray_codegen.ops import Reduction
-from fklarray_codegen.render import Program, compose
-from fklarray_codegen.staged import StagedProgram
 from fklarray_codegen.walk import Rows
-from fklarray_runtime import Buffer, allocate, native_functions, pool_bytes, trim
+from fklarray_runtime import Buffer, native_functions, pool_bytes, trim
 
 __all__ = [
     "compile_seconds",
@@ -63,7 +70,6 @@ __all__ = [
     "evaluate_reduction",
     "kernel_cache",
     "pool_bytes",
-    "program_of",
     "trim",
 ]
 
@@ -110,10 +116,10 @@ def evaluate(
         if results:
             return results
         node, leaves = resolved((node, leaves))
-    states = [_allocate(dtype, shape) for dtype in result_dtypes(node)]
+    states = [_allocate(dtype, shape, node.place) for dtype in result_dtypes(node)]
     if math.prod(shape):
         targets = tuple([stream_of(state) for state in states])
-        plan = _plan(node, leaves, shape, None)
+        plan = _plan(node, leaves, shape, None, node.place or HOST)
         if plan is not None:
             _launch(plan, leaves, targets, is_flush)
             return states
@@ -150,9 +156,13 @@ def evaluate_reduction(
         A C-contiguous array of the other axes, or of all for a scan.
     """
     dtype, kept, _ = outcome(reduction, operand[0].dtype, shape, rows)
+    place = operand[0].place
+    if place != HOST:
+        here = moved(_in_order(operand, shape), shape, HOST)
+        return moved(evaluate_reduction(reduction, here, shape, rows), kept, place)
     # A scan has NumPy's order, and its bits where NumPy's operation has the kernel's.
     at_once = not reduction.scans or dtype.kind == "complex"
-    if config.compile == "background" and has_compiler() and not reduction.scans:
+    if config.compile == "background" and has_compiler(HOST) and not reduction.scans:
         operand = _rows_last(_in_order(operand, shape), shape, rows)
         shape, rows = matrix_of(shape, rows)
     # The second time in C order: its strides may be what stands in the way.
@@ -165,7 +175,7 @@ def evaluate_reduction(
         if results:
             return stream_state(stream_of(results[0]).buffer, dtype, kept)
     values = view_of(stream_of(operand), operand[0].dtype, shape)
-    result = _allocate(dtype, kept)
+    result = _allocate(dtype, kept, HOST)
     view_of(stream_of(result), dtype, kept)[...] = reduce_on_numpy(reduction, values, rows)
     count("reference_evaluations")
     return result
@@ -182,7 +192,7 @@ def _rows_last(operand: State, shape: tuple[int, ...], rows: Rows) -> State:
     dtype = operand[0].dtype
     if rows.stop == len(shape):
         return stream_state(stream_of(operand).buffer, dtype, matrix)
-    copy = _allocate(dtype, matrix)
+    copy = _allocate(dtype, matrix, HOST)
     values = view_of(stream_of(operand), dtype, shape).reshape(
         math.prod(shape[: rows.first]), matrix[1], -1
     )
@@ -194,9 +204,9 @@ def _evaluate_fused(
     fused: Fused, shape: tuple[int, ...], *, is_flush: bool = False, at_once: bool = False
 ) -> list[State] | None:
     """Run an expression with reductions as one kernel; None if there is none."""
-    if not config.compiles:
-        return None
     pattern, leaves, memories = fused
+    if not config.compiles or pattern.root.place != HOST:
+        return None
     key = (pattern,)
     plan = plans.get(key)
     if plan is None:
@@ -212,7 +222,7 @@ def _evaluate_fused(
     if plan is None or plan.results is None:
         return None
     leaves = resolved_leaves(leaves)
-    states = [_allocate(dtype, extents) for dtype, extents in plan.results.targets]
+    states = [_allocate(dtype, extents, plan.place) for dtype, extents in plan.results.targets]
     _launch(plan, leaves, tuple([stream_of(state) for state in states]), is_flush)
     for memory, number in zip(memories, plan.results.pending, strict=True):
         memory.settle(stream_of(states[number]))
@@ -222,11 +232,15 @@ def _evaluate_fused(
 
 def _stage(pattern: Pattern, of_rows: bool) -> Draft | None:
     kernel = staged(pattern, of_rows=of_rows)
-    return draft_of(*kernel) if kernel else None
+    if kernel is None:
+        return None
+    program, laid_out, results = kernel
+    return draft_of(program, laid_out, pattern.root.place or HOST, results)
 
 
-def _allocate(dtype: DType, shape: tuple[int, ...]) -> State:
-    return stream_state(allocate(math.prod(shape) * dtype.itemsize), dtype, shape)
+def _allocate(dtype: DType, shape: tuple[int, ...], place: str) -> State:
+    memory = allocate_at(place or HOST, math.prod(shape) * dtype.itemsize)
+    return stream_state(memory, dtype, shape)
 
 
 def evaluate_into(
@@ -244,7 +258,12 @@ def evaluate_into(
     if math.prod(shape) == 0:
         return
     node, leaves = resolved((node, leaves))
-    plan = _plan(node, leaves, shape, target.strides)
+    if node.place not in ("", target.buffer.place):
+        raise ValueError(
+            f"values on {node.place} cannot be assigned to an array on {target.buffer.place}; "
+            "to_device moves them"
+        )
+    plan = _plan(node, leaves, shape, target.strides, target.buffer.place)
     if plan is None:
         _evaluate_reference(node, leaves, shape, (target,))
     else:
@@ -264,9 +283,12 @@ def _launch(
             value = complex(leaves[index].value)
             values[position : position + 2] = value.real, value.imag
         for index, dtype, period in plan.periodic:
-            repeated.append(repeated_row(leaves[index], dtype, period, plan.row))
+            leaf = leaves[index]
+            assert isinstance(leaf, Stream)
+            repeat = repeated_row if plan.place == HOST else repeated_on_device
+            repeated.append(repeat(leaf, dtype, period, plan.row))
             values[plan.positions[index]] = repeated[-1].value
-    plan.kernel.launch(values)  # type: ignore[arg-type]
+    launch_at(plan.place, plan.kernel, values, (*leaves, *repeated, *targets))
     with _lock:
         COUNTERS["kernels_launched"] += 1
         COUNTERS["flushes"] += is_flush
@@ -278,6 +300,7 @@ def _plan(
     leaves: tuple[Leaf, ...],
     shape: tuple[int, ...],
     target: tuple[int, ...] | None,
+    device: str,
 ) -> Plan | None:
     """Find or make the plan of a launch; None where the expression runs without a kernel.
 
@@ -285,14 +308,16 @@ def _plan(
     """
     if not config.compiles:
         return None
-    plan_key = (node, shape, target, *[leaf.strides for leaf in leaves])
+    plan_key: tuple[Any, ...] = (node, shape, target, *[leaf.strides for leaf in leaves])
+    if not node.place and device != HOST:  # numbers alone
+        plan_key += (device,)
     plan = plans.get(plan_key)
     if plan is None:
         strides = [leaf.strides for leaf in leaves if isinstance(leaf, Stream)]
         place = target or contiguous_strides(shape)
         plan = new_plan(
             plan_key,
-            lambda: lay_out(node, strides, shape, place),
+            lambda: lay_out(node, strides, shape, place, device),
             math.prod(shape),
             partial(lacking, node, shape),
         )
@@ -328,10 +353,10 @@ def _evaluate_reference(
     node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...], targets: Sequence[Stream]
 ) -> None:
     dtypes = result_dtypes(node)
-    compiles = config.compile == "background" and has_compiler()
+    compiles = config.compile == "background" and has_compiler(node.place or HOST)
     results = evaluate_on_numpy(node, leaves, shape, _run_alone if compiles else None)
     for result, target, dtype in zip(results, targets, dtypes, strict=True):
-        view_of(target, dtype, shape)[...] = result
+        write_values(target, dtype, shape, result)
     count("reference_evaluations")
 
 
@@ -358,16 +383,3 @@ def counts() -> dict[str, int]:
     result["ops_fused"] += operations
     result["flushes"] += flushes
     return result
-
-
-def program_of(
-    node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...]
-) -> Program | StagedProgram:
-    """Return the program that evaluating an expression would run, without running it."""
-    fused = fuse(node, leaves, shape)
-    kernel = fused and staged(fused.pattern, of_rows=shape != fused.pattern.shape)
-    if kernel:
-        return kernel[0]
-    strides = [leaf.strides for leaf in leaves if isinstance(leaf, Stream)]
-    laid_out = layout(shape, strides, [contiguous_strides(shape)] * len(result_dtypes(node)))
-    return compose(node, laid_out.rank, laid_out.inner)

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fklarray import views
+from fklarray.device import Device
 from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, DType
 from fklarray.evaluation import count, evaluate, evaluate_into
-from fklarray.interchange import copy_of, is_private, numpy_view
+from fklarray.interchange import is_private
+from fklarray.placement import placed, values_of, view_of, write_values
 from fklarray.record import Recorded, record_where
 from fklarray.recording import State, is_stream, scalar_state, stream_of
+from fklarray_codegen.graph import HOST
 
 if TYPE_CHECKING:
     from fklarray.array import Array
@@ -155,7 +158,7 @@ def assign(array: Array, key: Any, value: Any) -> None:
         If a complex value is assigned to a real array.
     """
     shape, dtype = array.shape, array._state[0].dtype
-    source = _value_of(value, dtype)
+    source = _value_of(value, dtype, array.device)
     mask = _whole_mask(key, shape)
     if mask is not None and not source.shape:
         array._state = record_where(mask, source, array)._state
@@ -216,7 +219,8 @@ def select(array: Array, key: Any) -> Array:
     dtype = array._state[0].dtype
     if is_stream(array._state):
         values = array._numpy()[_numpy_key(key)]
-        return Recorded.array(values.shape, copy_of(values, dtype, values.shape))
+        place = array._state[0].place
+        return Recorded.array(values.shape, placed(values, dtype, values.shape, place))
     known = _frozen_key(key)
     shape = _chosen_shape(known, array.shape)
     return deferred_on_numpy(lambda values: values[known], [array], dtype, shape)
@@ -290,11 +294,17 @@ def _fitting(array: Array, known: Any, source: Array) -> Array:
 def _write_chosen(array: Array, known: Any, values: np.ndarray[Any, Any]) -> None:
     with _assigning:
         state = _own_memory(array)
-        numpy_view(stream_of(state), state[0].dtype, array.shape)[known] = values
+        stream, dtype = stream_of(state), state[0].dtype
+        if state[0].place == HOST:
+            view_of(stream, dtype, array.shape)[known] = values
+        else:
+            changed = values_of(stream, dtype, array.shape).copy()
+            changed[known] = values
+            write_values(stream, dtype, array.shape, changed)
         array._state = state
 
 
-def _value_of(value: Any, dtype: DType) -> Array:
+def _value_of(value: Any, dtype: DType, device: Device) -> Array:
     """Return an assigned value as an array of the data type."""
     from fklarray.conversion import asarray
     from fklarray.data_type_functions import astype
@@ -307,8 +317,8 @@ def _value_of(value: Any, dtype: DType) -> Array:
         return Recorded.array((), scalar_state(value, dtype))
     if isinstance(value, (list, tuple)) and dtype.kind in ("signed", "unsigned"):
         # Python integers that do not fit are refused, as NumPy does.
-        return asarray(value, dtype=NUMPY_DTYPES[dtype])
-    source = asarray(value)
+        return asarray(value, dtype=NUMPY_DTYPES[dtype], device=device)
+    source = asarray(value, device=None if isinstance(value, Recorded) else device)
     if source.dtype.kind == "c" and dtype.kind != "complex":
         raise TypeError(f"cannot assign values of {source.dtype} to an array of {dtype}")
     return astype(source, NUMPY_DTYPES[dtype], copy=False)

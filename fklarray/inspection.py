@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from fklarray.array import Array
-from fklarray.device import CPU, Device, as_device
+from fklarray.device import Device, as_device, devices
 from fklarray.dtype_rows import NUMPY_DTYPES
-from fklarray.evaluation import counts, pool_bytes, program_of, trim
+from fklarray.evaluation import counts, pool_bytes, trim
 from fklarray.recording import combine_outputs, is_stream
 from fklarray.reductions import array_operand
+from fklarray.staged_plans import program_of
 from fklarray_codegen.staged import StagedProgram
 
 __all__ = ["Explanation", "__array_namespace_info__", "clear_pool", "counters", "explain"]
@@ -135,11 +136,11 @@ class _NamespaceInfo:
 
     def default_device(self) -> Device:
         """Return the device of arrays that are made without naming one."""
-        return CPU
+        return as_device(None)
 
     def devices(self) -> tuple[Device, ...]:
         """Return the devices of this machine."""
-        return (CPU,)
+        return devices()
 
     def default_dtypes(self, *, device: Device | str | None = None) -> dict[str, np.dtype[Any]]:
         """Return the default data types of a device."""

@@ -8,24 +8,46 @@ from typing import Any, cast
 
 import numpy as np
 
-from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, DType, dtype_row
-from fklarray.recording import Leaf, Memory, State, Stream, stream_of, stream_state, view_state
-from fklarray.reference import view_of
-from fklarray_runtime import Buffer, allocate, export_capsule, import_capsule, request
+from fklarray.dtype_rows import DTYPES, DType, dtype_row
+from fklarray.placement import allocate_at, number_of, placed, values_of, view_of
+from fklarray.recording import (
+    HOST,
+    Leaf,
+    Memory,
+    State,
+    Stream,
+    stream_of,
+    stream_state,
+    view_state,
+)
+from fklarray_runtime import (
+    LEGACY_STREAM,
+    Buffer,
+    DeviceBuffer,
+    allocate,
+    current_stream,
+    device_count,
+    export_capsule,
+    import_capsule,
+    request,
+    use_on,
+)
 
 __all__ = [
     "DLPACK_CPU",
-    "copy_of",
+    "check_stream",
+    "dlpack_device",
     "empty_state",
     "export_dlpack",
     "from_producer",
+    "hand_over",
     "is_private",
-    "numpy_view",
     "repeated_row",
     "state_of_numpy",
 ]
 
 DLPACK_CPU = (1, 0)
+_DLPACK_CUDA = 2
 
 _BY_DLPACK = {(dtype.dlpack_code, dtype.bits): dtype for dtype in DTYPES.values()}
 
@@ -83,19 +105,12 @@ def _least_references() -> tuple[int, int, int, int]:
 _LEAST = _least_references()
 
 
-def empty_state(dtype: DType, shape: tuple[int, ...]) -> State:
+def empty_state(dtype: DType, shape: tuple[int, ...], place: str) -> State:
     """Return a new array whose elements are yet to be written."""
-    return stream_state(allocate(math.prod(shape) * dtype.itemsize), dtype, shape)
+    return stream_state(allocate_at(place, math.prod(shape) * dtype.itemsize), dtype, shape)
 
 
-def copy_of(array: np.ndarray[Any, Any], dtype: DType, shape: tuple[int, ...]) -> State:
-    """Return a new array with the values of a NumPy array, converted and broadcast."""
-    state = empty_state(dtype, shape)
-    np.copyto(numpy_view(stream_of(state), dtype, shape), array, casting="unsafe")
-    return state
-
-
-def state_of_numpy(array: np.ndarray[Any, Any], copy: bool | None) -> State:
+def state_of_numpy(array: np.ndarray[Any, Any], copy: bool | None, place: str = HOST) -> State:
     """Return the state of a NumPy array.
 
     Memory that somebody could write to is copied unless `copy` is False, so that a later write
@@ -109,6 +124,10 @@ def state_of_numpy(array: np.ndarray[Any, Any], copy: bool | None) -> State:
         If `copy` is False and the memory cannot be shared.
     """
     dtype = dtype_row(array.dtype.newbyteorder("="))
+    if place != HOST:
+        if copy is False:
+            raise ValueError(f"a NumPy array has no memory on {place}; copy=False forbids the copy")
+        return placed(array, dtype, array.shape, place)
     shareable = (
         array.dtype.isnative
         and array.flags.aligned
@@ -121,7 +140,7 @@ def state_of_numpy(array: np.ndarray[Any, Any], copy: bool | None) -> State:
         )
     if shareable and array.size and (copy is False or (copy is None and _is_constant(array))):
         return _adopt(array, dtype)
-    return copy_of(array, dtype, array.shape)
+    return placed(array, dtype, array.shape, HOST)
 
 
 def _is_constant(array: np.ndarray[Any, Any]) -> bool:
@@ -173,7 +192,8 @@ def from_producer(producer: object, *, copy: bool | None) -> tuple[State, tuple[
     ValueError
         If `copy` is False and sharing is impossible.
     """
-    imported = import_capsule(request(producer, copy=copy))
+    queue = _queue_for(producer)
+    imported = import_capsule(request(producer, copy=copy, stream=queue), queue or LEGACY_STREAM)
     dtype = _BY_DLPACK.get((imported.code, imported.bits))
     if dtype is None:
         raise BufferError(
@@ -192,15 +212,43 @@ def from_producer(producer: object, *, copy: bool | None) -> tuple[State, tuple[
             "copy=False forbids the copy"
         )
     if copy or misaligned or math.prod(shape) == 0:
-        return copy_of(numpy_view(stream, dtype, shape), dtype, shape), shape
+        place = stream.buffer.place
+        return placed(values_of(stream, dtype, shape), dtype, shape, place), shape
     return view_state(stream, dtype), shape
 
 
-def numpy_view(stream: Stream, dtype: DType, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Return a NumPy array over a stream's memory; one without elements has memory of its own."""
-    if math.prod(shape) == 0:
-        return np.empty(shape, NUMPY_DTYPES[dtype])
-    return view_of(stream, dtype, shape)
+def _queue_for(producer: object) -> int | None:
+    """Return the stream that a CUDA tensor is wanted on; None for other producers."""
+    about = getattr(producer, "__dlpack_device__", None)
+    kind, number = about() if about is not None else DLPACK_CPU
+    is_here = kind == _DLPACK_CUDA and number < device_count()
+    return current_stream(number) if is_here else None
+
+
+def dlpack_device(place: str) -> tuple[int, int]:
+    """Return DLPack's type and number of a device."""
+    return DLPACK_CPU if place == HOST else (_DLPACK_CUDA, number_of(place))
+
+
+def check_stream(place: str, stream: int | None) -> None:
+    """Refuse what is no stream of a device.
+
+    Raises
+    ------
+    BufferError
+        Naming it.
+    """
+    if place == HOST and stream not in (None, -1):
+        raise BufferError(f"an array on the CPU has no stream, but stream={stream!r} was given")
+    if place != HOST and (stream == 0 or (stream is not None and stream < -1)):
+        raise BufferError(f"stream={stream!r} is ambiguous or no stream; 1 is the default one")
+
+
+def hand_over(stream: Stream, consumer: int | None) -> None:
+    """Let a consumer's stream come after what is queued for an array on a device."""
+    memory = stream.buffer
+    if isinstance(memory, DeviceBuffer) and consumer != -1:
+        use_on(memory, LEGACY_STREAM if consumer is None else consumer)
 
 
 def export_dlpack(

@@ -20,6 +20,7 @@ from fklarray.manipulation import broadcast_to, expand_dims, moveaxis, reshape
 from fklarray.record import Number, record_deferred
 from fklarray.recording import State, cast_state, common_dtype, stream_of
 from fklarray.reductions import array_operand, normal_axis
+from fklarray_codegen.graph import HOST, common_place
 
 __all__ = ["concat", "pad", "repeat", "roll", "stack", "tile", "unstack"]
 
@@ -83,7 +84,7 @@ def _joined(
     axis: int,
 ) -> State:
     """Compute each part into its place."""
-    whole = empty_state(dtype, shape)
+    whole = empty_state(dtype, shape, common_place([node for node, _ in states]) or HOST)
     start = 0
     for state, part in zip(states, shapes, strict=True):
         selection = [slice(0, extent, 1) for extent in part]

@@ -20,24 +20,31 @@ from pathlib import Path
 from typing import Protocol
 
 from fklarray.config import config
+from fklarray.placement import number_of
 from fklarray.progress import waiting
+from fklarray.recording import HOST
 from fklarray_runtime import (
     BinaryCache,
     CompileError,
-    Compiler,
-    CompilerNotFound,
+    CompilerError,
     Kernel,
     LoadError,
+    compile_for_gpu,
     compile_library,
+    describe_device,
     find_compiler,
+    find_nvcc,
     flags,
+    gpu_flags,
     key,
+    nvcc_version,
 )
 
 __all__ = [
     "COUNTERS",
     "Kernel",
     "Unit",
+    "architecture_of",
     "build",
     "compile_seconds",
     "has_compiler",
@@ -98,6 +105,8 @@ class Unit:
     ----------
     signature : str
         Everything that the code depends on.
+    place : str
+        Name of the device that it is for.
     program : object
         Gives the text and the formats of the parameters.
     include : tuple of Path
@@ -107,6 +116,7 @@ class Unit:
     """
 
     signature: str
+    place: str
     program: _Rendered
     include: tuple[Path, ...]
     store: BinaryCache
@@ -176,11 +186,14 @@ def build(unit: Unit, *, shown: bool = True) -> Kernel | None:
     return kernel
 
 
-def has_compiler() -> bool:
-    """Return whether a compiler works; it is looked for once."""
+def has_compiler(place: str) -> bool:
+    """Return whether a compiler for a device works; it is looked for once."""
     try:
-        find_compiler(kernel_cache().directory)
-    except CompilerNotFound:
+        if place == HOST:
+            find_compiler(kernel_cache().directory)
+        else:
+            _nvcc()
+    except CompilerError:
         return False
     return True
 
@@ -189,30 +202,65 @@ def has_compiler() -> bool:
 class _Recipe:
     """How a unit is compiled, and the name of the result on disk."""
 
-    compiler: Compiler
     source: str
-    options: tuple[str, ...]
     digest: str
+    compile: Callable[[Path, Path], None]
 
 
 def _recipe(unit: Unit) -> _Recipe | None:
     try:
-        compiler = find_compiler(unit.store.directory)
-    except CompilerNotFound as error:
+        compiler, options, compile_unit = _how(unit)
+    except CompilerError as error:
         _warn_without_compiler(str(error))
         return None
     source = unit.program.source()
-    options = _PUBLIC_LIBRARY_OPTIONS if len(unit.include) > 1 else ()
     digest = key(
         {
             "abi": _ABI,
             "source": source,
             "headers": _header_digest(unit.include),
-            "compiler": f"{compiler.command} {compiler.fingerprint} {compiler.version}",
-            "flags": " ".join((*flags(compiler), *options)),
+            "compiler": compiler,
+            "flags": " ".join(options),
         }
     )
-    return _Recipe(compiler, source, options, digest)
+    return _Recipe(source, digest, compile_unit)
+
+
+def _how(unit: Unit) -> tuple[str, Sequence[str], Callable[[Path, Path], None]]:
+    """Return the compiler's identity, its flags, and what runs it from one file to another."""
+    public = len(unit.include) > 1
+    if unit.place != HOST:
+        nvcc, identity = _nvcc()
+        architecture = architecture_of(unit.place)
+        more = _PUBLIC_LIBRARY_OPTIONS[:1] if public else ()
+        return (
+            identity,
+            (*gpu_flags(architecture), *more),
+            lambda text, output: compile_for_gpu(
+                nvcc, architecture, text, output, unit.include, more
+            ),
+        )
+    compiler = find_compiler(unit.store.directory)
+    options = _PUBLIC_LIBRARY_OPTIONS if public else ()
+    return (
+        f"{compiler.command} {compiler.fingerprint} {compiler.version}",
+        (*flags(compiler), *options),
+        lambda text, output: compile_library(compiler, text, output, unit.include, options),
+    )
+
+
+@cache
+def _nvcc() -> tuple[Path, str]:
+    """Return NVIDIA's compiler and its identity."""
+    nvcc = find_nvcc()
+    found = nvcc.stat()
+    return nvcc, f"{nvcc} {found.st_size} {found.st_mtime_ns} {nvcc_version(nvcc)}"
+
+
+@cache
+def architecture_of(place: str) -> str:
+    """Return what kernels of a device are compiled for: ``"sm_90"``; empty for the host."""
+    return "" if place == HOST else describe_device(number_of(place)).architecture
 
 
 def _build(unit: Unit) -> Kernel | None:
@@ -224,7 +272,7 @@ def _build(unit: Unit) -> Kernel | None:
         text = output.with_suffix(".cpp")
         try:
             text.write_text(recipe.source)
-            compile_library(recipe.compiler, text, output, unit.include, recipe.options)
+            recipe.compile(text, output)
         except CompileError:
             raise  # it names the unit, which stays
         except BaseException:

@@ -15,11 +15,18 @@ from fklarray import background
 from fklarray.config import config
 from fklarray.core import prepare_launch
 from fklarray.fusion import Pattern
-from fklarray.kernels import Kernel, Unit, build, kernel_cache
+from fklarray.kernels import Kernel, Unit, architecture_of, build, kernel_cache
 from fklarray_codegen import INCLUDE
 from fklarray_codegen.dtypes import DType
-from fklarray_codegen.graph import STREAMS, Node
-from fklarray_codegen.layout import Layout, Period, contiguous_strides, layout
+from fklarray_codegen.graph import HOST, STREAMS, Node
+from fklarray_codegen.layout import (
+    DEVICE_ROW,
+    ROW,
+    Layout,
+    Period,
+    contiguous_strides,
+    layout,
+)
 from fklarray_codegen.render import Program, compose
 from fklarray_codegen.staged import StagedProgram
 from fklarray_codegen.walk import Walk
@@ -51,6 +58,7 @@ class Plan:
     """What one launch needs besides the leaves' values."""
 
     kernel: Kernel
+    place: str
     values: list[complex]  # all parameters; those of leaves and outputs are filled in
     positions: tuple[int, ...]  # of each leaf's value, then of each output's address
     complex_leaves: tuple[int, ...]
@@ -138,20 +146,28 @@ def new_plan(
 
 
 def lay_out(
-    node: Node, strides: Sequence[tuple[int, ...]], shape: tuple[int, ...], target: tuple[int, ...]
+    node: Node,
+    strides: Sequence[tuple[int, ...]],
+    shape: tuple[int, ...],
+    target: tuple[int, ...],
+    place: str,
 ) -> Draft:
     """Lay out the kernel of an elementwise expression, given the strides of what it stores."""
-    laid_out = layout(shape, strides, [target] * len(result_dtypes(node)))
+    row = ROW if place == HOST else DEVICE_ROW
+    laid_out = layout(shape, strides, [target] * len(result_dtypes(node)), row)
     program = compose(node, laid_out.rank, laid_out.inner)
-    return draft_of(program, laid_out)
+    return draft_of(program, laid_out, place)
 
 
 def draft_of(
-    program: Program | StagedProgram, laid_out: Layout | Walk, results: Results | None = None
+    program: Program | StagedProgram,
+    laid_out: Layout | Walk,
+    place: str,
+    results: Results | None = None,
 ) -> Draft:
     """Return the draft of a program, whose unit is built and kept as the settings say."""
-    signature = f"{config.fkl_include or ''}\n{program.signature}"
-    unit = Unit(signature, program, include_folders(), kernel_cache())
+    signature = f"{architecture_of(place)} {config.fkl_include or ''}\n{program.signature}"
+    unit = Unit(signature, place, program, include_folders(), kernel_cache())
     return Draft(unit, program, laid_out, results)
 
 
@@ -189,6 +205,7 @@ def _make_plan(kernel: Kernel, waiting: Draft) -> Plan:
     )
     return Plan(
         kernel,
+        waiting.unit.place,
         values,
         tuple(positions),
         complex_leaves,
@@ -230,7 +247,7 @@ def _launch_of(
     results: list[tuple[int, int, tuple[int, ...]]],
     space: tuple[int, ...],
 ) -> object:
-    if plan.is_special:
+    if plan.is_special or plan.place != HOST:
         return None
     formats = [leaf.dtype.format if leaf.op == "scalar" else "P" for leaf in leaves]
     return prepare_launch(

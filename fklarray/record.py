@@ -31,7 +31,7 @@ from fklarray.recording import (
     weak_dtype,
 )
 from fklarray_codegen.dtypes import DTYPES, DType
-from fklarray_codegen.graph import MAX_OPERATIONS
+from fklarray_codegen.graph import HOST, MAX_OPERATIONS
 from fklarray_codegen.layout import broadcast_shapes
 from fklarray_codegen.ops import OPS, Op, Reduction
 from fklarray_codegen.walk import Rows
@@ -141,7 +141,7 @@ def record(op: Op, *operands: Operand) -> Array:
     OverflowError
         If a Python integer is out of the range of the integer data type it meets.
     """
-    converted = [_operand(op, value) for value in operands]
+    converted = _operands(op, operands)
     if op.name == "pow" and _is_square(*converted):
         # As exact as a product, and what NumPy does.
         return record(OPS["square"], *operands[:1])
@@ -158,7 +158,7 @@ def _is_square(base: Array | Number, exponent: Array | Number) -> bool:
 def record_where(condition: Operand, x1: Operand, x2: Operand) -> Array:
     """Record a selection; raises as `record` does."""
     op = OPS["where"]
-    mask, *values = [_operand(op, value) for value in (condition, x1, x2)]
+    mask, *values = _operands(op, (condition, x1, x2))
     if not isinstance(mask, Recorded):
         raise TypeError(f"where needs an array as its condition, not {condition!r}")
     dtype = _common(op, values) if any(isinstance(value, Recorded) for value in values) else None
@@ -289,14 +289,20 @@ def compute_together(arrays: Sequence[Recorded]) -> None:
                 array._state = state
 
 
-def _operand(op: Op, value: Any) -> Array | Number:
+def _operands(op: Op, operands: Sequence[Operand]) -> list[Array | Number]:
+    """Return operands as arrays and numbers; arrays of NumPy are taken to where the others are."""
+    places = [value._state[0].place for value in operands if isinstance(value, Recorded)]
+    return [_operand(op, value, max(places, default=HOST) or HOST) for value in operands]
+
+
+def _operand(op: Op, value: Any, place: str) -> Array | Number:
     foreign: Any = value
     if isinstance(value, Recorded.array) or type(value) in _NUMBERS:
         known: Array | Number = foreign
         return known
     if isinstance(value, (np.ndarray, np.generic)):
         array: np.ndarray[Any, Any] = np.asarray(foreign)
-        return Recorded.array(array.shape, state_of_numpy(array, None))
+        return Recorded.array(array.shape, state_of_numpy(array, None, place))
     if isinstance(value, (int, float, complex)):
         return value
     raise TypeError(f"{op.name} takes arrays and Python scalars, not {type(value).__name__}")
@@ -342,8 +348,9 @@ def _recorded(op: Op, operands: list[Array | Number]) -> Array:
         if op.family != "comparison" or dtype.kind not in ("signed", "unsigned"):
             raise
         array_first = isinstance(operands[0], Recorded)
+        (place,) = [one._state[0].place for one in operands if isinstance(one, Recorded)]
         (number,) = [operand for operand in operands if isinstance(operand, int)]
-        return Recorded.array(shape, compare_out_of_range(op, number, array_first))
+        return Recorded.array(shape, compare_out_of_range(op, number, array_first, place))
     done = on_bool(op) if dtype.kind == "bool" else op
     return Recorded.array(shape, states[0] if done is None else combine(done, *states))
 

@@ -12,19 +12,21 @@ from typing import Any, Protocol, TypeAlias
 
 from fklarray_codegen.dtypes import DTYPES, DType, promote
 from fklarray_codegen.graph import (
+    HOST,
     MAX_LEAVES,
     MAX_OPERATIONS,
     SCALARS,
-    STREAMS,
     Node,
     apply,
     cast,
+    leaf_node,
     outputs,
 )
 from fklarray_codegen.layout import contiguous_strides
 from fklarray_codegen.ops import ACCEPTED, OPS, Op
 
 __all__ = [
+    "HOST",
     "Leaf",
     "Memory",
     "Scalar",
@@ -35,6 +37,7 @@ __all__ = [
     "combine_outputs",
     "common_dtype",
     "compare_out_of_range",
+    "constant_state",
     "is_contiguous",
     "is_stream",
     "merge",
@@ -72,6 +75,11 @@ class Memory(Protocol):
     address: int
     nbytes: int
     readonly: bool
+
+    @property
+    def place(self) -> str:
+        """Name of the device that it is on."""
+        ...
 
     @property
     def imported(self) -> bool:
@@ -139,17 +147,17 @@ def _numbers(start: int, count: int) -> tuple[int, ...]:
 
 def stream_state(buffer: Memory, dtype: DType, shape: tuple[int, ...]) -> State:
     """Return the state of a C-contiguous array that fills a buffer from its start."""
-    return STREAMS[dtype], (Stream(buffer, buffer.address, contiguous_strides(shape)),)
+    return view_state(Stream(buffer, buffer.address, contiguous_strides(shape)), dtype)
 
 
 def view_state(stream: Stream, dtype: DType) -> State:
     """Return the state of an array in memory with any strides."""
-    return STREAMS[dtype], (stream,)
+    return leaf_node("stream", dtype, stream.buffer.place), (stream,)
 
 
 def is_stream(state: State) -> bool:
     """Return whether a state is an array in memory, with any strides, and nothing pending."""
-    return state[0] is STREAMS[state[0].dtype] and not state[1][0].deferred
+    return state[0].op == "stream" and not state[1][0].deferred
 
 
 def is_contiguous(state: State, shape: tuple[int, ...]) -> bool:
@@ -179,6 +187,11 @@ def scalar_state(value: complex, dtype: DType) -> State:
         If a complex number would become a real one.
     """
     return SCALARS[dtype], (Scalar(_represent(value, dtype)),)
+
+
+def constant_state(value: complex, dtype: DType, place: str) -> State:
+    """Return the state of an array of one value on a device; raises as `scalar_state` does."""
+    return leaf_node("scalar", dtype, place), (Scalar(_represent(value, dtype)),)
 
 
 def _represent(value: complex, dtype: DType) -> complex:
@@ -227,14 +240,14 @@ def weak_dtype(dtype: DType, value: complex) -> DType:
     return dtype if dtype.kind == "complex" else DTYPES["complex128"]
 
 
-def compare_out_of_range(op: Op, number: int, array_first: bool) -> State:
+def compare_out_of_range(op: Op, number: int, array_first: bool, place: str) -> State:
     """Return the outcome of comparing integers with a Python integer beyond their range."""
     array_is_less = number > 0
     if op.name in ("equal", "not_equal"):
         outcome = op.name == "not_equal"
     else:
         outcome = (op.name.startswith("less") == array_first) == array_is_less
-    return scalar_state(outcome, DTYPES["bool"])
+    return constant_state(outcome, DTYPES["bool"], place)
 
 
 def operand_dtype(op: Op, dtype: DType) -> DType:

@@ -15,9 +15,10 @@ from fklarray.conversion import asarray
 from fklarray.delegation import state_of_result
 from fklarray.dtype_rows import NUMPY_DTYPES, DType, DtypeLike, computed_row, dtype_row
 from fklarray.evaluation import count, evaluate
-from fklarray.interchange import numpy_view
+from fklarray.placement import values_of
 from fklarray.record import record_deferred
 from fklarray.recording import State, cast_state, is_stream, stream_of
+from fklarray_codegen.graph import HOST, common_place
 
 __all__ = [
     "Axes",
@@ -194,6 +195,7 @@ def deferred_on_numpy(
         Of its result.
     """
     shapes = [operand.shape for operand in operands]
+    place = common_place([operand._state[0] for operand in operands]) or HOST
     call: Callable[..., Any] = function
 
     def compute(*states: State) -> State:
@@ -202,7 +204,7 @@ def deferred_on_numpy(
         count("reference_evaluations")
         result = np.asarray(values)
         assert result.shape == shape, (function, result.shape, shape)
-        return state_of_result(result, dtype)
+        return state_of_result(result, dtype, place)
 
     return record_deferred(compute, operands, dtype, shape)
 
@@ -258,7 +260,7 @@ def reduced_on_numpy(
 def _values(state: State, shape: tuple[int, ...]) -> _Values:
     if not is_stream(state):
         (state,) = evaluate(*state, shape)
-    values = numpy_view(stream_of(state), state[0].dtype, shape)
+    values = values_of(stream_of(state), state[0].dtype, shape)
     values.flags.writeable = False
     return values
 

@@ -15,41 +15,17 @@ import numpy as np
 
 from fklarray.accumulation import accumulated
 from fklarray.dtype_rows import NUMPY_DTYPES
+from fklarray.placement import Values, values_of
 from fklarray.recording import Leaf, Stream
 from fklarray.special_reference import SPECIAL_FUNCTIONS
-from fklarray_codegen.dtypes import DType
 from fklarray_codegen.graph import Node, linearise
 from fklarray_codegen.ops import Op, Reduction
 from fklarray_codegen.walk import Rows
 
-__all__ = ["Values", "evaluate_on_numpy", "is_exact", "view_of"]
-
-Values = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["evaluate_on_numpy", "is_exact", "reduce_on_numpy"]
 
 # Runs one operation, given its node and its operands, which broadcast.
 Run = Callable[[Node, Sequence[Values]], Values]
-
-
-def view_of(stream: Stream, dtype: DType, shape: tuple[int, ...]) -> Values:
-    """Return a NumPy array over a stream's memory; it keeps the memory alive.
-
-    Parameters
-    ----------
-    stream : Stream
-        May have fewer dimensions than `shape`: it is broadcast.
-    dtype : DType
-        Data type of its elements.
-    shape : tuple of int
-        Shape of the view.
-    """
-    strides = (0,) * (len(shape) - len(stream.strides)) + stream.strides
-    return np.ndarray(
-        shape,
-        NUMPY_DTYPES[dtype],
-        stream.buffer.view(),
-        stream.value - stream.buffer.address,
-        tuple(stride * dtype.itemsize for stride in strides),
-    )
 
 
 def evaluate_on_numpy(
@@ -113,7 +89,7 @@ def is_exact(node: Node) -> bool:
 
 def _load(node: Node, leaf: Leaf, shape: tuple[int, ...]) -> Values:
     if isinstance(leaf, Stream):
-        return view_of(leaf, node.dtype, shape)
+        return values_of(leaf, node.dtype, shape)
     return np.asarray(leaf.value, dtype=NUMPY_DTYPES[node.dtype])
 
 

@@ -15,11 +15,13 @@ import numpy as np
 from fklarray.dtype_rows import NUMPY_DTYPES
 from fklarray.fusion import alone
 from fklarray.kernels import Unit, is_there
+from fklarray.placement import Values, allocate_at, launch_at, placed, values_of
 from fklarray.plans import Plan, draft_of, lay_out, new_plan, plans
-from fklarray.reference import Values, is_exact
+from fklarray.recording import Stream, stream_of
+from fklarray.reference import is_exact
 from fklarray.staged_plans import staged
 from fklarray_codegen.dtypes import DType
-from fklarray_codegen.graph import STREAMS, Node, apply, cast, linearise
+from fklarray_codegen.graph import HOST, Node, apply, cast, leaf_node, linearise
 from fklarray_codegen.layout import contiguous_strides
 from fklarray_codegen.ops import Op, Reduction
 from fklarray_codegen.walk import Rows
@@ -61,20 +63,35 @@ def run_alone(node: Node, operands: Sequence[Values]) -> Values:
     """Run one operation as a kernel of its own."""
     shape = np.broadcast_shapes(*[operand.shape for operand in operands])
     flat = [np.ascontiguousarray(np.broadcast_to(x, shape)).reshape(-1) for x in operands]
-    result = np.empty(flat[0].shape, NUMPY_DTYPES[node.dtype])
-    plan = _plan(_on_streams(node), result.size)
+    place, size = node.place or HOST, flat[0].size
+    alone = _on_streams(node)
+    plan = _plan(alone, size)
+    if place == HOST:
+        result = np.empty(size, NUMPY_DTYPES[node.dtype])
+        _launch(plan, [array.ctypes.data for array in (*flat, result)], ())
+        return result.reshape(shape)
+    arrays = [
+        stream_of(placed(array, source.dtype, (size,), place))
+        for array, source in zip(flat, alone.leaves, strict=True)
+    ]
+    memory = allocate_at(place, size * node.dtype.itemsize)
+    arrays.append(Stream(memory, memory.address, (1,)))
+    _launch(plan, [array.value for array in arrays], arrays)
+    return values_of(arrays[-1], node.dtype, shape=(size,)).reshape(shape)
+
+
+def _launch(plan: Plan, addresses: Sequence[int], streams: Sequence[Stream]) -> None:
     values: list[Any] = plan.values.copy()
-    for position, array in zip(plan.positions, (*flat, result), strict=True):
-        values[position] = array.ctypes.data
-    plan.kernel.launch(values)
-    return result.reshape(shape)
+    for position, address in zip(plan.positions, addresses, strict=True):
+        values[position] = address
+    launch_at(plan.place, plan.kernel, values, streams)
 
 
 def _plan(node: Node, size: int) -> Plan:
     key = (node, size)
     plan = plans.get(key)
     if plan is None:
-        plan = new_plan(key, lambda: lay_out(node, *_places(node, size)), size)
+        plan = new_plan(key, lambda: lay_out(node, *_places(node, size), node.place), size)
         assert plan is not None
     return plan
 
@@ -85,7 +102,7 @@ def _places(node: Node, size: int) -> tuple[list[tuple[int]], tuple[int], tuple[
 
 def _unit(node: Node) -> Unit:
     # The extent is a parameter: any one gives the same unit.
-    return lay_out(node, *_places(node, 1 << 20)).unit
+    return lay_out(node, *_places(node, 1 << 20), node.place).unit
 
 
 def _reduction_unit(
@@ -95,14 +112,16 @@ def _reduction_unit(
         shape, rows = matrix_of(shape, rows)
     elif dtype.kind != "complex":
         return None
-    pattern = alone(reduction, STREAMS[dtype], (contiguous_strides(shape),), shape, rows)
+    pattern = alone(
+        reduction, leaf_node("stream", dtype, HOST), (contiguous_strides(shape),), shape, rows
+    )
     kernel = staged(pattern, of_rows=not reduction.scans)
-    return draft_of(*kernel).unit if kernel else None
+    return draft_of(kernel[0], kernel[1], HOST).unit if kernel else None
 
 
 def _on_streams(node: Node) -> Node:
     """Return the node of the same operation on arrays that are all in memory."""
-    streams = [STREAMS[source.dtype] for source in node.inputs]
+    streams = [leaf_node("stream", source.dtype, node.place or HOST) for source in node.inputs]
     if isinstance(node.op, Op):
         return apply(node.op, tuple(streams), tuple((index,) for index in range(len(streams))))
     return cast(streams[0], node.dtype)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from fklarray.fusion import Pattern, row_strides
-from fklarray.plans import Results
+from fklarray.fusion import Pattern, fuse, row_strides
+from fklarray.plans import Results, lay_out
+from fklarray.recording import HOST, Leaf, Stream
+from fklarray_codegen.graph import Node
 from fklarray_codegen.layout import contiguous_strides
+from fklarray_codegen.render import Program
 from fklarray_codegen.staged import StagedProgram
 from fklarray_codegen.staging import Plan, plan_stages
 from fklarray_codegen.walk import Rows, Walk, walk
 
-__all__ = ["staged"]
+__all__ = ["program_of", "staged"]
 
 # Rows that are read more than once across their neighbours have to fit into the cache together:
 # as many as fill a cache line, at 8 bytes.
@@ -72,3 +75,16 @@ def _results(plan: Plan, pattern: Pattern) -> Results:
 def _stored_strides(plan: Plan, shape: tuple[int, ...], rows: Rows) -> list[tuple[int, ...]]:
     values, results = plan.row_values, plan.element_results
     return [row_strides(shape, rows)] * len(values) + [contiguous_strides(shape)] * len(results)
+
+
+def program_of(
+    node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...]
+) -> Program | StagedProgram:
+    """Return the program that evaluating an expression would run, without running it."""
+    fused = fuse(node, leaves, shape)
+    kernel = fused and staged(fused.pattern, of_rows=shape != fused.pattern.shape)
+    if kernel:
+        return kernel[0]
+    strides = [leaf.strides for leaf in leaves if isinstance(leaf, Stream)]
+    place = node.place or HOST
+    return lay_out(node, strides, shape, contiguous_strides(shape), place).program

@@ -1,7 +1,9 @@
 """Devices, the kernel cache, Hypothesis profiles and golden files, for all tests."""
 
 import os
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -10,9 +12,26 @@ settings.register_profile("default", max_examples=50, deadline=None, derandomize
 settings.register_profile("thorough", max_examples=2000, deadline=None, print_blob=True)
 
 
+EMULATED = Path(__file__).parent / "emulated_cuda"
+
+
 def _requested_devices() -> list[str]:
+    """Return what to test: ``"cpu"``, ``"cuda"``, or ``"emulated"`` (a driver that is none)."""
     names = os.environ.get("FKLARRAY_TEST_DEVICES", "cpu").split(",")
     return list(dict.fromkeys(name.strip() for name in names))
+
+
+def _emulate_cuda(folder: Path) -> None:
+    """Put the emulated driver and compiler in the places of NVIDIA's."""
+    driver = folder / "emulated_driver.so"
+    source = EMULATED / "driver.cpp"
+    if not driver.exists() or driver.stat().st_mtime < source.stat().st_mtime:
+        part = folder / f"emulated_driver.{os.getpid()}"
+        command = ["g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+        subprocess.run([*command, str(source), "-o", str(part)], check=True)
+        part.replace(driver)
+    os.environ["FKLARRAY_CUDA_DRIVER"] = str(driver)
+    os.environ["FKLARRAY_NVCC"] = str(EMULATED / "nvcc")
 
 
 def _available_devices() -> set[str]:
@@ -23,10 +42,10 @@ def _available_devices() -> set[str]:
 
 
 def _check_devices(requested: list[str]) -> None:
-    if requested == ["cpu"]:  # always there, and no reason to import anything yet
+    if set(requested) <= {"cpu", "emulated"}:  # always there, and no reason to import anything yet
         return
     available = _available_devices()
-    if absent := [name for name in requested if name not in available]:
+    if absent := [name for name in requested if name not in {*available, "emulated"}]:
         raise pytest.UsageError(
             f"FKLARRAY_TEST_DEVICES names {absent}, but this machine has {sorted(available)}"
         )
@@ -46,6 +65,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # Tests count kernels; those of the modes say which one they mean.
     os.environ.setdefault("FKLARRAY_COMPILE", "sync")
 
+    if "emulated" in _requested_devices():
+        _emulate_cuda(cache)
+
     profile = os.environ.get("FKLARRAY_HYPOTHESIS_PROFILE", "default")
     if profile not in {"default", "thorough"}:
         raise pytest.UsageError(f"FKLARRAY_HYPOTHESIS_PROFILE is {profile!r}, not a known profile")
@@ -58,7 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def device(request: pytest.FixtureRequest) -> str:
     """Name each device that the tests run on, in turn."""
     name: str = request.param
-    return name
+    return "cuda:0" if name == "emulated" else name
 
 
 @pytest.fixture(scope="session")

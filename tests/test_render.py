@@ -141,8 +141,8 @@ def test_slots_are_reused_after_their_last_reader() -> None:
 @pytest.mark.parametrize("name", GRAPHS)
 def test_slots_never_overwrite_what_is_still_read(name: str) -> None:
     arrays = GRAPHS[name]()
-    from fklarray.evaluation import program_of
     from fklarray.recording import combine_outputs
+    from fklarray.staged_plans import program_of
 
     states = tuple(array._state for array in arrays)
     state = states[0] if len(states) == 1 else combine_outputs(states)

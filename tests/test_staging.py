@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import fklarray as xp
 from fklarray.fusion import Fused, fuse
+from fklarray.placement import view_of
 from fklarray.recording import Stream, combine_outputs
-from fklarray.reference import view_of
 from fklarray_codegen import graph
 from fklarray_codegen.dtypes import DTYPES
 from fklarray_codegen.graph import STREAMS, apply, check_graph, reduce

@@ -5,11 +5,16 @@ It does not know arrays, values or shapes. What it computes on are its *leaves*,
 streams (arrays) and scalars. The owner of an expression keeps the node beside a tuple of leaf
 objects of its own; ``inputs[k]``'s leaf ``i`` is the node's leaf ``slots[k][i]``. So ``a * a`` has
 one leaf and ``a * b`` has two, whatever the arrays are, and equal structures are the same object.
+
+A leaf that is, or stands for, an array has a *place*: the name of the device that it is on. It is
+part of the structure, so that whatever is found by structure is found for its device; the code of a
+kernel does not depend on it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TypeAlias
 
 from fklarray_codegen.dtypes import DTYPES, DType
@@ -25,6 +30,7 @@ from fklarray_codegen.ops import (
 
 __all__ = [
     "CAST",
+    "HOST",
     "MAX_LEAVES",
     "MAX_OPERATIONS",
     "SCALARS",
@@ -35,6 +41,8 @@ __all__ = [
     "apply",
     "cast",
     "check_graph",
+    "common_place",
+    "leaf_node",
     "linearise",
     "outputs",
     "reduce",
@@ -47,6 +55,7 @@ MAX_OPERATIONS = 64
 MAX_LEAVES = 64
 
 CAST = "cast"
+HOST = "cpu"
 _STREAM = "stream"
 _SCALAR = "scalar"
 _OUTPUTS = "outputs"
@@ -79,9 +88,16 @@ class Node:
     operations : int
         Number of operations that a kernel for this node runs (shared ones once), or an upper
         bound of it that does not exceed `MAX_OPERATIONS`.
+    place : str
+        Name of the device that all its arrays are on; empty for an expression of numbers alone.
+
+    Raises
+    ------
+    ValueError
+        If its arrays are on different devices.
     """
 
-    __slots__ = ("dtype", "inputs", "leaves", "op", "operations", "slots", "streams")
+    __slots__ = ("dtype", "inputs", "leaves", "op", "operations", "place", "slots", "streams")
 
     op: Operation
     dtype: DType
@@ -90,6 +106,7 @@ class Node:
     leaves: tuple[Node, ...]
     streams: int
     operations: int
+    place: str
 
     def __init__(
         self,
@@ -97,11 +114,13 @@ class Node:
         dtype: DType,
         inputs: tuple[Node, ...] = (),
         slots: tuple[tuple[int, ...], ...] = (),
+        place: str = "",
     ) -> None:
         self.op = op
         self.dtype = dtype
         self.inputs = inputs
         self.slots = slots
+        self.place = place or common_place(inputs)
         self.leaves = _leaves(inputs, slots) or (self,)
         self.streams = sum(leaf.op == _STREAM for leaf in self.leaves)
         bound = (op not in (_STREAM, _SCALAR, _OUTPUTS)) + sum(node.operations for node in inputs)
@@ -144,8 +163,39 @@ def _leaves(inputs: tuple[Node, ...], slots: tuple[tuple[int, ...], ...]) -> tup
     return tuple(leaves[index] for index in range(len(leaves)))
 
 
-STREAMS: dict[DType, Node] = {dtype: Node(_STREAM, dtype) for dtype in DTYPES.values()}
-SCALARS: dict[DType, Node] = {dtype: Node(_SCALAR, dtype) for dtype in DTYPES.values()}
+def common_place(inputs: Sequence[Node]) -> str:
+    """Return the device that the arrays of several expressions are on; empty without arrays.
+
+    Raises
+    ------
+    ValueError
+        If there are several.
+    """
+    place = ""
+    for node in inputs:
+        if node.place and node.place != place:
+            if place:
+                raise ValueError(
+                    f"arrays of one operation are on different devices: {place} and {node.place}; "
+                    "to_device moves them"
+                )
+            place = node.place
+    return place
+
+
+@cache
+def _leaf_nodes(op: str, place: str) -> dict[DType, Node]:
+    return {dtype: Node(op, dtype, place=place) for dtype in DTYPES.values()}
+
+
+def leaf_node(op: str, dtype: DType, place: str) -> Node:
+    """Return the node of a ``"stream"``, or of a ``"scalar"`` that stands for an array."""
+    return _leaf_nodes(op, place)[dtype]
+
+
+# Arrays of the host, and numbers that are on no device.
+STREAMS = _leaf_nodes(_STREAM, HOST)
+SCALARS = _leaf_nodes(_SCALAR, "")
 
 _Key = tuple[Operation, DType, tuple[Node, ...], tuple[tuple[int, ...], ...]]
 _interned: dict[_Key, Node] = {}

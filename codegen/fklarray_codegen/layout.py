@@ -13,6 +13,8 @@ from functools import lru_cache
 from typing import Literal
 
 __all__ = [
+    "DEVICE_ROW",
+    "ROW",
     "Inner",
     "Layout",
     "Period",
@@ -30,6 +32,10 @@ Period = tuple[int, int]
 
 # Elements per row when a long run is cut into rows: a few pages, so that threads share them evenly.
 ROW = 4096
+# On a device, whose blocks of threads share any row evenly: the longest that its threads count.
+DEVICE_ROW = 1 << 30
+# Repeated elements fill whole packs, so that rows of them are aligned.
+_PACK = 16
 # Rows shorter than this are worth lengthening.
 _SHORT_ROW = 64
 # Of those not even so long, and of more than so many rows, always.
@@ -143,7 +149,10 @@ def reshape_strides(
 
 
 def layout(
-    shape: tuple[int, ...], streams: Sequence[Strides], outputs: Sequence[Strides]
+    shape: tuple[int, ...],
+    streams: Sequence[Strides],
+    outputs: Sequence[Strides],
+    row: int = ROW,
 ) -> Layout:
     """Lay out one launch.
 
@@ -153,6 +162,8 @@ def layout(
         Shape of the results; no extent is 0.
     streams, outputs : sequence of tuple of int
         Strides of what is read and written, aligned at the last dimension.
+    row : int
+        Elements per row when a long run is cut into rows: `ROW` or `DEVICE_ROW`.
 
     Returns
     -------
@@ -171,12 +182,10 @@ def layout(
     periods: tuple[Period, ...] = ((0, 0),) * len(moves)
     if len(extents) > 1 and extents[-1] < _SHORT_ROW and _is_worth_it(extents):
         extents, moves, periods = _lengthen_rows(extents, moves, len(streams))
-    if (
-        any(period for period, _ in periods)
-        or len(extents) == 1
-        or (math.prod(extents[:-1]) < _SHORT_ROW and extents[-1] > 8 * ROW)
-    ):
+    if any(period for period, _ in periods):
         extents, moves, last = _cut_rows(extents, moves, periods, ROW)
+    elif len(extents) == 1 or (math.prod(extents[:-1]) < _SHORT_ROW and extents[-1] > 8 * row):
+        extents, moves, last = _cut_rows(extents, moves, periods, row)
     if extents[-2] > _MAX_THREADS or math.prod(extents[:-2]) > _MAX_THREADS:
         raise ValueError(f"an array of shape {shape} has too many rows for one kernel")
     return Layout(
@@ -259,13 +268,14 @@ def _cut_rows(
 ) -> tuple[list[int], list[list[int]], int]:
     """Cut the last dimension into rows of one length; the last row takes what is left."""
     length = extents[-1]
-    unit = max(period for period, _ in periods) or _SHORT_ROW
+    period = max(period for period, _ in periods)
+    unit = math.lcm(period, _PACK) if period else _SHORT_ROW
     # Rows of about the same length, in whole repetitions of what repeats in them.
     even = -(-length // -(-length // row))
     row = min(length, -(-even // unit) * unit)
     rows = -(-length // row)
     moves = [
-        [*move[:-1], 0 if period else move[-1] * row, move[-1]]
-        for move, (period, _) in zip(moves, periods, strict=True)
+        [*move[:-1], 0 if again else move[-1] * row, move[-1]]
+        for move, (again, _) in zip(moves, periods, strict=True)
     ]
     return [*extents[:-1], rows, row], moves, length - (rows - 1) * row

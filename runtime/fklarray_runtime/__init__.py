@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from fklarray_runtime.binary_cache import BinaryCache, key
 from fklarray_runtime.buffer import Buffer, allocate, pool_bytes, set_pool_limit, trim
-from fklarray_runtime.compilation import compile_for_gpu, stop_compiler
+from fklarray_runtime.compilation import compile_for_gpu, gpu_flags, stop_compiler
 from fklarray_runtime.compiler import (
     CompileError,
     Compiler,
@@ -24,6 +24,23 @@ from fklarray_runtime.compiler import (
     probe,
 )
 from fklarray_runtime.cpu import Target, target
+from fklarray_runtime.devices import (
+    LEGACY_STREAM,
+    DeviceBuffer,
+    DeviceDescription,
+    DeviceError,
+    allocate_on,
+    copy_from_device,
+    copy_to_device,
+    copy_within,
+    current_stream,
+    describe_device,
+    device_count,
+    device_problem,
+    launch_on,
+    trim_device,
+    use_on,
+)
 from fklarray_runtime.dlpack import Imported, export_capsule, import_capsule, request
 from fklarray_runtime.kernel import Kernel, LaunchError, LoadError, native_functions
 from fklarray_runtime.nvcc import NvccNotFound, find_nvcc, nvcc_version
@@ -31,12 +48,16 @@ from fklarray_runtime.thread_limits import register_threads
 from fklarray_runtime.threads import set_threads, threads
 
 __all__ = [
+    "LEGACY_STREAM",
     "BinaryCache",
     "Buffer",
     "CompileError",
     "Compiler",
     "CompilerError",
     "CompilerNotFound",
+    "DeviceBuffer",
+    "DeviceDescription",
+    "DeviceError",
     "Imported",
     "Kernel",
     "LaunchError",
@@ -44,16 +65,26 @@ __all__ = [
     "NvccNotFound",
     "Target",
     "allocate",
+    "allocate_on",
     "candidates",
     "compile_for_gpu",
     "compile_library",
+    "copy_from_device",
+    "copy_to_device",
+    "copy_within",
+    "current_stream",
+    "describe_device",
+    "device_count",
+    "device_problem",
     "export_capsule",
     "find_compiler",
     "find_nvcc",
     "flags",
     "forget_compiler",
+    "gpu_flags",
     "import_capsule",
     "key",
+    "launch_on",
     "native_functions",
     "nvcc_version",
     "pool_bytes",
@@ -65,6 +96,8 @@ __all__ = [
     "target",
     "threads",
     "trim",
+    "trim_device",
+    "use_on",
 ]
 
 register_threads()

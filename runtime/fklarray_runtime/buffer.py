@@ -53,6 +53,9 @@ class Buffer(_Owner):
 
     __slots__ = ("__weakref__",)
 
+    # Where the memory is; `fklarray_runtime.devices` has blocks of other places.
+    place = "cpu"
+
     def __repr__(self) -> str:
         kind = "read-only " if self.readonly else ""
         return f"<{kind}Buffer of {self.nbytes} bytes at {self.address:#x}>"

@@ -199,7 +199,12 @@ def run_compiler(
 
 
 def compile_for_gpu(
-    nvcc: Path, architecture: str, source: Path, output: Path, include: Sequence[Path]
+    nvcc: Path,
+    architecture: str,
+    source: Path,
+    output: Path,
+    include: Sequence[Path],
+    options: Sequence[str] = (),
 ) -> None:
     """Compile one translation unit, host and device code in one step, with NVIDIA's compiler.
 
@@ -209,7 +214,7 @@ def compile_for_gpu(
         From `find_nvcc`.
     architecture : str
         Of the device: ``"sm_90"``. Its machine code is all that the library holds.
-    source, output, include
+    source, output, include, options
         As in `compile_library`.
 
     Raises
@@ -222,6 +227,7 @@ def compile_for_gpu(
         arguments = [
             str(nvcc),
             *gpu_flags(architecture),
+            *options,
             *[f"-I{path.absolute()}" for path in include],
             *("-x", "cu", str(source.absolute())),
             *("-o", str(result)),

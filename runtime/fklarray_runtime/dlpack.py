@@ -5,13 +5,11 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from fklarray_runtime._native import ffi, lib
 from fklarray_runtime.buffer import Buffer
-
-if TYPE_CHECKING:
-    from fklarray_runtime._native import CData
+from fklarray_runtime.devices import LEGACY_STREAM, DeviceBuffer
 
 # DLDataTypeCode
 INT = 0
@@ -24,6 +22,7 @@ BOOL = 6
 
 # DLDeviceType
 CPU = 1
+CUDA = 2
 CUDA_HOST = 3
 CUDA_MANAGED = 13
 
@@ -102,7 +101,7 @@ def export_capsule(
     readonly: bool = False,
     copied: bool = False,
 ) -> object:
-    """Export a C-contiguous CPU tensor over a buffer.
+    """Export a C-contiguous tensor over a buffer.
 
     Parameters
     ----------
@@ -139,16 +138,19 @@ def export_capsule(
     if readonly and not versioned:
         raise BufferError("a legacy DLPack capsule cannot say that its memory is read-only")
     flags = (READ_ONLY if readonly else 0) | (IS_COPIED if copied else 0)
-    return _export(buffer.block, address, shape, code, bits, versioned, flags)
+    device = (CUDA, buffer.device) if isinstance(buffer, DeviceBuffer) else (CPU, 0)
+    return _export(buffer.block, address, device, shape, code, bits, versioned, flags)
 
 
-def import_capsule(capsule: object) -> Imported:
+def import_capsule(capsule: object, stream: int = LEGACY_STREAM) -> Imported:
     """Take over the tensor of a capsule.
 
     Parameters
     ----------
     capsule : object
         A fresh capsule of either name.
+    stream : int
+        Of a CUDA tensor: the stream that its producer was asked to make it ready on.
 
     Returns
     -------
@@ -173,13 +175,23 @@ def import_capsule(capsule: object) -> Imported:
     lib.fkl_describe_tensor(managed, versioned, description)
     said = ffi.unpack(ffi.cast(_NUMBERS, description), _HEADER_FIELDS)
     _check(said)
-    _, _, flags, _, _, code, bits, _, ndim, address, lowest, nbytes = said
+    _, _, flags, device_type, number, code, bits, _, ndim, address, lowest, nbytes = said
     extents = tuple(ffi.unpack(description.extents, 2 * ndim)) if ndim else ()
     shape, strides = extents[:ndim], extents[ndim:]
     if ndim and min(shape) < 0:
         raise BufferError(f"the tensor has a negative extent in its shape {shape}")
     readonly = bool(flags & READ_ONLY)
-    buffer = _adopt(capsule, managed, versioned, lowest, nbytes, readonly)
+    if device_type == CUDA:
+        block = lib.fkl_device_block(number, ffi.cast(_POINTER, stream))
+        buffer: Buffer = DeviceBuffer(lowest, nbytes, readonly, _made(block), number, True)
+        adopt = lib.fkl_device_adopt
+    else:
+        buffer = Buffer(lowest, nbytes, readonly, _made(lib.fkl_import_block()))
+        adopt = lib.fkl_import_adopt
+    # Everything that can fail comes before the claim; after it the tensor has an owner at once.
+    if not _claim_capsule(capsule, versioned):
+        raise _not_fresh(capsule, -1)
+    adopt(buffer.block, managed, versioned)
     return Imported(buffer, address, shape, strides, code, bits, readonly)
 
 
@@ -194,11 +206,13 @@ def _check(said: list[int]) -> None:
     major, minor, _, device_type, device_id, code, bits, lanes, ndim, *_ = said
     if major != _MAJOR_VERSION:
         raise BufferError(f"DLPack version {major}.{minor} is not supported, only 1.x")
-    if device_type not in _HOST_DEVICES:
+    if device_type == CUDA and device_id < lib.fkl_device_count():
+        pass
+    elif device_type not in _HOST_DEVICES:
         name = _DEVICE_NAMES.get(device_type, "unknown")
         raise BufferError(
             f"the tensor is on device type {device_type} ({name}), id {device_id}; "
-            "only memory of the CPU can be imported"
+            "only memory of the CPU and of the NVIDIA devices here can be imported"
         )
     if lanes != 1 or bits == 0 or bits % 8 != 0:
         name = _CODE_NAMES[code] if code < len(_CODE_NAMES) else f"code {code} "
@@ -207,18 +221,10 @@ def _check(said: list[int]) -> None:
         raise BufferError(f"a tensor of {ndim} dimensions is not supported")
 
 
-def _adopt(
-    capsule: object, managed: CData, versioned: int, address: int, nbytes: int, readonly: bool
-) -> Buffer:
-    # Everything that can fail comes before the claim; after it the tensor has an owner at once.
-    block = lib.fkl_import_block()
+def _made(block: int) -> int:
     if not block:
         raise MemoryError("cannot allocate the header of an imported tensor")
-    buffer = Buffer(address, nbytes, readonly, block)
-    if not _claim_capsule(capsule, versioned):
-        raise _not_fresh(capsule, -1)
-    lib.fkl_import_adopt(block, managed, versioned)
-    return buffer
+    return block
 
 
 def request(
@@ -226,6 +232,7 @@ def request(
     *,
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
+    stream: int | None = None,
 ) -> object:
     """Ask a producer for a capsule, in the newest form it understands.
 
@@ -238,6 +245,8 @@ def request(
     copy : bool, optional
         Passed on only when given. A producer that does not know the keyword is asked without
         it: the caller makes the copy.
+    stream : int, optional
+        Of a CUDA tensor: where the caller will use it; every producer knows the keyword.
 
     Returns
     -------
@@ -259,10 +268,12 @@ def request(
         options["dl_device"] = dl_device
     if copy is not None:
         options["copy"] = copy
-    forms: list[dict[str, object]] = [{"max_version": (1, 0), **options}, {"max_version": (1, 0)}]
+    always: dict[str, object] = {} if stream is None else {"stream": stream}
+    newest: dict[str, object] = {"max_version": (1, 0), **always}
+    forms = [{**newest, **options}, newest]
     for form in forms if options else forms[1:]:
         try:
             return method(**form)
         except TypeError:
             continue  # an older producer: it does not know one of the keywords
-    return method()
+    return method(**always)

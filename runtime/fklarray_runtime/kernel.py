@@ -98,6 +98,15 @@ class Kernel:
         """Addresses of the native kernel and its executor, for compiled callers."""
         return int(ffi.cast(_ADDRESS, self._kernel)), int(ffi.cast(_ADDRESS, self._executor))
 
+    @property
+    def handle(self) -> CData:
+        """The native kernel, for the other modules of this package."""
+        return self._kernel
+
+    def message(self) -> str:
+        """Return what the library says about the last error of its entry."""
+        return ffi.string(lib.fkl_kernel_message(self._kernel)).decode("utf-8", "replace")
+
     def pack(self, values: Sequence[int | float | bool]) -> bytes:
         """Return the parameter block for values; see `launch`."""
         return self._pack(*values)
@@ -119,5 +128,4 @@ class Kernel:
         """
         code = _launch(self._kernel, self._pack(*values), self._executor)
         if code:
-            text = ffi.string(lib.fkl_kernel_message(self._kernel))
-            raise LaunchError(code, text.decode("utf-8", "replace"))
+            raise LaunchError(code, self.message())

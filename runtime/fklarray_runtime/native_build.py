@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cffi import FFI
 
-SOURCES = ("pool.c", "dlpack.c", "capsule.c", "owner.c", "thread_pool.c", "loader.c")
+SOURCES = ("pool.c", "dlpack.c", "capsule.c", "owner.c", "thread_pool.c", "loader.c", "device.c")
 HEADERS = ("native.h", "interface.h", "owner.h")
 
 # setuptools refuses absolute source paths, and runs this file with the project root as the

@@ -40,15 +40,18 @@ static int claim_capsule(PyObject* capsule, int versioned) {
     return PyCapsule_SetName(capsule, used_names[versioned]) == 0;
 }
 
-/* export(block, address, shape, code, bits, versioned, flags): a capsule over a block. */
+/* export(block, address, (device type, number), shape, code, bits, versioned, flags): a capsule
+ * over a block. */
 static PyObject* export_block(PyObject* self, PyObject* arguments) {
     unsigned long long block, address, flags;
     int64_t extents[FKL_MAX_NDIM];
+    DLDevice device;
     PyObject* shape;
     int code, bits, versioned;
     (void)self;
-    if (!PyArg_ParseTuple(arguments, "KKO!iipK", &block, &address, &PyTuple_Type, &shape, &code,
-                          &bits, &versioned, &flags))
+    if (!PyArg_ParseTuple(arguments, "KK(ii)O!iipK", &block, &address, &device.device_type,
+                          &device.device_id, &PyTuple_Type, &shape, &code, &bits, &versioned,
+                          &flags))
         return NULL;
     const Py_ssize_t ndim = PyTuple_Size(shape);
     if (ndim > FKL_MAX_NDIM) {
@@ -59,8 +62,8 @@ static PyObject* export_block(PyObject* self, PyObject* arguments) {
         extents[axis] = PyLong_AsLongLong(PyTuple_GetItem(shape, axis));
         if (extents[axis] == -1 && PyErr_Occurred()) return NULL;
     }
-    void* managed = fkl_export_tensor((uintptr_t)block, (uintptr_t)address, extents, (int32_t)ndim,
-                                      code, bits, versioned, flags);
+    void* managed = fkl_export_tensor((uintptr_t)block, (uintptr_t)address, device, extents,
+                                      (int32_t)ndim, code, bits, versioned, flags);
     return managed != NULL ? new_capsule(managed, versioned) : PyErr_NoMemory();
 }
 

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CPU 1
-
 /* One allocation per exported tensor: the structure, then its shape, then its strides. */
 typedef struct {
     union {
@@ -36,8 +34,8 @@ static void fill_strides(const int64_t* shape, int64_t* strides, int32_t ndim) {
     }
 }
 
-void* fkl_export_tensor(uintptr_t block, uintptr_t address, const int64_t* shape, int32_t ndim,
-                        int code, int bits, int versioned, uint64_t flags) {
+void* fkl_export_tensor(uintptr_t block, uintptr_t address, DLDevice device, const int64_t* shape,
+                        int32_t ndim, int code, int bits, int versioned, uint64_t flags) {
     Exported* exported = calloc(1, sizeof *exported + (2 * (size_t)ndim + 1) * sizeof(int64_t));
     if (exported == NULL) return NULL;
     int64_t* extents = exported->extents;
@@ -45,7 +43,7 @@ void* fkl_export_tensor(uintptr_t block, uintptr_t address, const int64_t* shape
     fill_strides(extents, extents + ndim, ndim);
     const DLTensor tensor = {
         .data = (void*)address,
-        .device = {CPU, 0},
+        .device = device,
         .ndim = ndim,
         .dtype = {(uint8_t)code, (uint8_t)bits, 1},
         .shape = extents,

@@ -64,8 +64,8 @@ typedef struct DLManagedTensorVersioned {
 } DLManagedTensorVersioned;
 
 /* A managed tensor over a block, which it keeps alive; NULL when memory is short. */
-void* fkl_export_tensor(uintptr_t block, uintptr_t address, const int64_t* shape, int32_t ndim,
-                        int code, int bits, int versioned, uint64_t flags);
+void* fkl_export_tensor(uintptr_t block, uintptr_t address, DLDevice device, const int64_t* shape,
+                        int32_t ndim, int code, int bits, int versioned, uint64_t flags);
 /* What a consumer does when it is done: calls the tensor's deleter, if there is one. */
 void fkl_delete_tensor(void* managed, int versioned);
 #define FKL_MAX_NDIM 64
@@ -126,14 +126,54 @@ int fkl_kernel_launch(const fkl_kernel* kernel, const char* data, void* stream);
 const char* fkl_kernel_message(const fkl_kernel* kernel);
 void fkl_kernel_close(fkl_kernel* kernel);
 
+/* ---- device.c: NVIDIA devices; functions with a result return the driver's code, 0 for none ----
+ */
+
+#define FKL_MAX_DEVICES 64
+/* Not the driver's: CUDA was used before this process was forked. */
+#define FKL_DEVICE_FORKED -1
+
+typedef struct {
+    char name[128];
+    int major, minor;   /* of the compute capability */
+    int driver;         /* 1000 * major + 10 * minor of the newest CUDA that it runs */
+    uint64_t reserved;  /* bytes in the pool, in use and kept for reuse */
+    size_t free, total; /* bytes of the device */
+} fkl_device_description;
+
+/* How many there are; 0 also without a driver, and then why. */
+int32_t fkl_device_count(void);
+const char* fkl_device_problem(void);
+const char* fkl_device_message(int code);
+int fkl_device_properties(int32_t device, fkl_device_description* found);
+
+/* A block of device memory in the order of a stream; 0 and a code when refused. */
+uintptr_t fkl_device_allocate(int32_t device, size_t nbytes, void* stream, int* code);
+/* A block for memory of somebody else's, which owns nothing yet; 0 when memory is short. */
+uintptr_t fkl_device_block(int32_t device, void* stream);
+/* From here on it owns the producer's tensor, and deletes it when the device is done with it. */
+void fkl_device_adopt(uintptr_t block, void* managed, int versioned);
+uint64_t fkl_device_address(uintptr_t block);
+/* What is done with the block on a stream from now on comes after what was done with it before. */
+int fkl_device_use(uintptr_t block, void* stream);
+/* Copies between any two places; `wait` until it is done. */
+int fkl_device_copy(int32_t device, uint64_t to, uint64_t from, size_t nbytes, void* stream,
+                    int wait);
+/* Calls an entry that uses blocks on a stream. */
+int fkl_device_launch(const fkl_kernel* kernel, const char* data, int32_t device, void* stream,
+                      const uint64_t* blocks, int32_t count);
+/* Gives the memory kept for reuse back to the device. */
+int fkl_device_trim(int32_t device);
+
 /* ---- capsule.c: what compiled callers in another extension use ---- */
 
 typedef struct {
     int32_t abi; /* 1 */
     uintptr_t (*allocate)(size_t nbytes);
     int (*launch)(const fkl_kernel* kernel, const char* data, void* stream);
-    void* (*export_tensor)(uintptr_t block, uintptr_t address, const int64_t* shape, int32_t ndim,
-                           int code, int bits, int versioned, uint64_t flags);
+    void* (*export_tensor)(uintptr_t block, uintptr_t address, DLDevice device,
+                           const int64_t* shape, int32_t ndim, int code, int bits, int versioned,
+                           uint64_t flags);
     /* A new PyObject, or NULL with an exception; the GIL is held. */
     void* (*new_capsule)(void* managed, int versioned);
 } fkl_functions;

@@ -173,7 +173,8 @@ static PyObject* export_buffer(const fkl_owner* owner, PyObject* dtype, PyObject
         extents[axis] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, axis));
     const long code = PyLong_AsLong(get_slot(dtype, core.dtype_code));
     const long bits = PyLong_AsLong(get_slot(dtype, core.dtype_bits));
-    void* managed = core.runtime->export_tensor(owner->block, owner->address, extents,
+    const DLDevice cpu = {1, 0};
+    void* managed = core.runtime->export_tensor(owner->block, owner->address, cpu, extents,
                                                 (int32_t)ndim, (int)code, (int)bits, versioned, 0);
     return managed != NULL ? core.runtime->new_capsule(managed, versioned) : PyErr_NoMemory();
 }

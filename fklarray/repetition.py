@@ -1,0 +1,44 @@
+"""Short streams of a device as long rows in which their elements repeat."""
+
+from __future__ import annotations
+
+from fklarray.placement import allocate_at, launch_at
+from fklarray.plans import Plan, draft_of, new_plan, plans
+from fklarray.recording import Stream
+from fklarray_codegen.dtypes import DType
+from fklarray_codegen.graph import leaf_node
+from fklarray_codegen.layout import Layout, Period, inner_class
+from fklarray_codegen.render import compose
+
+__all__ = ["repeated_on_device"]
+
+
+def repeated_on_device(stream: Stream, dtype: DType, period: Period, row: int) -> Stream:
+    """Return a contiguous row in which a short stream's elements repeat; a kernel writes it."""
+    place = stream.buffer.place
+    plan = _plan(dtype, period, row, place)
+    memory = allocate_at(place, row * dtype.itemsize)
+    repeated = Stream(memory, memory.address, (1,))
+    values = plan.values.copy()
+    for position, one in zip(plan.positions, (stream, repeated), strict=True):
+        values[position] = one.value
+    launch_at(place, plan.kernel, values, (stream, repeated))
+    return repeated
+
+
+def _plan(dtype: DType, period: Period, row: int, place: str) -> Plan:
+    key = ("repeated", dtype, period, row, place)
+    plan = plans.get(key)
+    if plan is None:
+        length, step = period
+        laid_out = Layout(
+            (row // length, length),
+            length,
+            ((0, step), (length, 1)),
+            (inner_class(step, length), "unit"),
+            ((0, 0), (0, 0)),
+        )
+        program = compose(leaf_node("stream", dtype, place), laid_out.rank, laid_out.inner)
+        plan = new_plan(key, lambda: draft_of(program, laid_out, place), row)
+        assert plan is not None
+    return plan
