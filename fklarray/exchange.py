@@ -166,8 +166,9 @@ class Exchange(Methods):
         if self.device == CPU or not row.is_standard:
             raise AttributeError(f"an array of {row} on {self.device} has no CUDA array interface")
         state = self._materialize()
+        # It counts references: before this function holds any but `state`.
+        readonly = not is_private(state) or stream_of(state).buffer.readonly
         stream = stream_of(state)
-        readonly = not is_private(state) or stream.buffer.readonly
         return {
             "version": 3,
             "shape": self._shape,

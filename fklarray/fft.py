@@ -55,7 +55,9 @@ def _filled(x: Array, axes: Sequence[int], lengths: Sequence[int | None]) -> Arr
     shape = list(x.shape)
     for axis, length in zip(axes, lengths, strict=False):
         shape[axis] = shape[axis] or int(bool(length))
-    return x if tuple(shape) == x.shape else zeros(shape, dtype=x.dtype)
+    if tuple(shape) == x.shape:
+        return x
+    return zeros(shape, dtype=x.dtype, device=x.device)
 
 
 def _along(function: str, x: Array, n: int | None, axis: int, norm: Norm) -> Array:

@@ -57,7 +57,7 @@ def reduced(name: str, x: Array, axis: Axes, keepdims: bool) -> Array:
     if order is None:
         value = _NEUTRAL[name] if math.prod(shape) else 0
         dtype = reduced_dtype(REDUCTIONS[name], x._state[0].dtype)
-        return full(shape, value, dtype=NUMPY_DTYPES[dtype])
+        return full(shape, value, dtype=NUMPY_DTYPES[dtype], device=x.device)
     result = x
     for rows in order:
         result = record_reduction(REDUCTIONS[name], result, rows)

@@ -74,7 +74,10 @@ def take(x: Array, indices: Array | int, /, *, axis: int | None = None) -> Array
         x, axis = reshape(x, (-1,)), 0
     along = normal_axis(axis, x.ndim)
     # NumPy takes Python integers too.
-    chosen = asarray(indices) if type(indices) is int else array_operand("take", indices)
+    if type(indices) is int:
+        chosen = asarray(indices, device=x.device)
+    else:
+        chosen = array_operand("take", indices, x)
     _check_integers("take", chosen)
     _check_bounds("take", chosen, x.shape[along], along)
     shape = (*x.shape[:along], *chosen.shape, *x.shape[along + 1 :])
@@ -119,7 +122,7 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     """
     x = array_operand("take_along_axis", x)
     along = normal_axis(axis, x.ndim)
-    chosen = array_operand("take_along_axis", indices)
+    chosen = array_operand("take_along_axis", indices, x)
     _check_integers("take_along_axis", chosen)
     if chosen.ndim != x.ndim:
         raise ValueError(

@@ -159,7 +159,7 @@ def assign(array: Array, key: Any, value: Any) -> None:
     """
     shape, dtype = array.shape, array._state[0].dtype
     source = _value_of(value, dtype, array.device)
-    mask = _whole_mask(key, shape)
+    mask = _whole_mask(key, shape, array.device)
     if mask is not None and not source.shape:
         array._state = record_where(mask, source, array)._state
         return
@@ -324,13 +324,13 @@ def _value_of(value: Any, dtype: DType, device: Device) -> Array:
     return astype(source, NUMPY_DTYPES[dtype], copy=False)
 
 
-def _whole_mask(key: Any, shape: tuple[int, ...]) -> Array | None:
+def _whole_mask(key: Any, shape: tuple[int, ...], device: Device) -> Array | None:
     """Return a mask over the whole array, or over its first dimensions."""
     from fklarray.conversion import asarray
 
     if getattr(getattr(key, "dtype", None), "kind", "") != "b":
         return None
-    mask = asarray(key)
+    mask = asarray(key, device=None if isinstance(key, Recorded) else device)
     if mask.shape != shape[: mask.ndim]:
         raise IndexError(f"a mask of shape {mask.shape} does not fit an array of shape {shape}")
     state = views.expand(mask._state, mask.ndim, range(mask.ndim, len(shape)))

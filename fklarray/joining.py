@@ -321,6 +321,7 @@ def pad(
         for position, extent, edge in zip((0, 2), extents, edges, strict=True):
             shape = (*x.shape[:axis], extent, *x.shape[axis + 1 :])
             if extent:
-                parts.insert(position, full(shape, edge.item(), dtype=x.dtype))
+                margin = full(shape, edge.item(), dtype=x.dtype, device=x.device)
+                parts.insert(position, margin)
         x = concat(parts, axis=axis) if len(parts) > 1 else x
     return Array(x.shape, x._state)

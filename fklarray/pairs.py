@@ -24,7 +24,8 @@ def promoted_pair(function: str, x1: object, x2: object) -> tuple[Array, Array, 
     TypeError
         If one is not an array.
     """
-    first, second = array_operand(function, x1), array_operand(function, x2)
+    first = array_operand(function, x1, x2 if isinstance(x2, Array) else None)
+    second = array_operand(function, x2, first)
     return first, second, common_dtype([first._state[0].dtype, second._state[0].dtype])
 
 
@@ -41,8 +42,8 @@ def array_pair(function: str, x1: object, x2: object) -> tuple[Array, Array]:
     if _is_scalar(x1):
         second = array_operand(function, x2)
         return _scalar(x1, second), second
-    first = array_operand(function, x1)
-    return first, _scalar(x2, first) if _is_scalar(x2) else array_operand(function, x2)
+    first = array_operand(function, x1, x2 if isinstance(x2, Array) else None)
+    return first, _scalar(x2, first) if _is_scalar(x2) else array_operand(function, x2, first)
 
 
 def _is_scalar(value: object) -> bool:

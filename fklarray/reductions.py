@@ -45,8 +45,8 @@ Function: TypeAlias = Callable[[Any], Any] | Callable[[Any, Any], Any]
 _Values = np.ndarray[Any, Any]
 
 
-def array_operand(function: str, x: object) -> Array:
-    """Return an operand as an array of this library; NumPy's are taken too.
+def array_operand(function: str, x: object, beside: Array | None = None) -> Array:
+    """Return an operand as an array of this library; NumPy's are taken too, to where another is.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def array_operand(function: str, x: object) -> Array:
     if isinstance(x, Array):
         return x
     if isinstance(x, (np.ndarray, np.generic)):
-        return asarray(x)
+        return asarray(x, device=None if beside is None else beside.device)
     raise TypeError(f"{function} takes an array of fklarray, not {type(x).__name__}")
 
 

@@ -293,7 +293,8 @@ def _cumulate(
     if not operator.index(include_initial):
         return result
     shape = (*values.shape[:along], 1, *values.shape[along + 1 :])
-    initial = full(shape, 0 if name == "cumulative_sum" else 1, dtype=NUMPY_DTYPES[row])
+    neutral = 0 if name == "cumulative_sum" else 1
+    initial = full(shape, neutral, dtype=NUMPY_DTYPES[row], device=x.device)
     return concat([initial, result], axis=along)
 
 

@@ -42,10 +42,10 @@ def _available_devices() -> set[str]:
 
 
 def _check_devices(requested: list[str]) -> None:
-    if set(requested) <= {"cpu", "emulated"}:  # always there, and no reason to import anything yet
+    if "cuda" not in requested:  # always there, and no reason to import anything yet
         return
     available = _available_devices()
-    if absent := [name for name in requested if name not in {*available, "emulated"}]:
+    if absent := [name for name in requested if name not in available]:
         raise pytest.UsageError(
             f"FKLARRAY_TEST_DEVICES names {absent}, but this machine has {sorted(available)}"
         )
@@ -65,7 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Tests count kernels; those of the modes say which one they mean.
     os.environ.setdefault("FKLARRAY_COMPILE", "sync")
 
-    if "emulated" in _requested_devices():
+    if "cuda" not in _requested_devices():
         _emulate_cuda(cache)
 
     profile = os.environ.get("FKLARRAY_HYPOTHESIS_PROFILE", "default")
@@ -80,7 +80,19 @@ def pytest_configure(config: pytest.Config) -> None:
 def device(request: pytest.FixtureRequest) -> str:
     """Name each device that the tests run on, in turn."""
     name: str = request.param
-    return "cuda:0" if name == "emulated" else name
+    return name if name == "cpu" else "cuda:0"
+
+
+@pytest.fixture(autouse=True)
+def _arrays_are_made_there(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Make the arrays of a test on its device where it names none."""
+    if "device" not in request.fixturenames or _requested_devices() == ["cpu"]:
+        yield
+        return
+    import fklarray
+
+    with fklarray.default_device(request.getfixturevalue("device")):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -107,7 +107,7 @@ def _extreme(
         return (max if ord > 0 else min)(x, axis=tuple(axes), keepdims=keepdims)
     if ord < 0:
         raise ValueError(f"{function} of order {ord} has no least value in shape {x.shape}")
-    return zeros(reduced_shape(x.shape, axes, keepdims), dtype=x.dtype)
+    return zeros(reduced_shape(x.shape, axes, keepdims), dtype=x.dtype, device=x.device)
 
 
 def matrix_norm(

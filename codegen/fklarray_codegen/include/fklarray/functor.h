@@ -302,6 +302,21 @@ FK_HOST_DEVICE_STATIC const Pack<T, Lanes>& values_of(const Pack<T, Lanes>& pack
     return pack;
 }
 
+template <typename T, typename Bits, int Lanes>
+FK_HOST_DEVICE_STATIC Pack<T, Lanes> from_stored_bits(const Pack<Bits, Lanes>& bits) {
+    Pack<T, Lanes> pack;
+#if defined(__CUDACC__)
+    for (int lane = 0; lane < Lanes; ++lane) {
+        T value;
+        memcpy(&value, &bits.vector[lane], sizeof value);
+        pack.set(lane, value);
+    }
+#else
+    pack.vector = bits.vector;
+#endif
+    return pack;
+}
+
 template <typename Name, typename T, int Lanes, typename... Packs>
 FK_HOST_DEVICE_STATIC auto lift(const Pack<T, Lanes>& first, const Packs&... rest) {
     using Functor = typename FunctorFor<Name, T>::type;
@@ -309,8 +324,8 @@ FK_HOST_DEVICE_STATIC auto lift(const Pack<T, Lanes>& first, const Packs&... res
     if constexpr (is_sixteen_bits<T> || (is_sixteen_bits<typename Packs::value_type> || ...) ||
                   is_sixteen_bits<Result>) {
         if constexpr (on_stored_bits<Functor>) {
-            return Pack<Result, Lanes>{
-                lift<Functor>(stored_bits(first), stored_bits(rest)...).vector};
+            return from_stored_bits<Result>(
+                lift<Functor>(stored_bits(first), stored_bits(rest)...));
         } else if constexpr (is_sixteen_bits<Result>) {
             return Rounded<Result>::from(lift<Functor>(values_of(first), values_of(rest)...));
         } else {
