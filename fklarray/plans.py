@@ -59,7 +59,7 @@ class Plan:
     operations: int
     is_special: bool  # has complex scalars or repeating leaves
     results: Results | None  # of a kernel with reductions
-    launch: object = None  # for the core: the same for a contiguous result, if it is not special
+    launch: object = None  # for the core: the same for a contiguous result, if no scalar is complex
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ def _launch_of(
     results: list[tuple[int, int, tuple[int, ...]]],
     space: tuple[int, ...],
 ) -> object:
-    if plan.is_special:
+    if plan.complex_leaves:
         return None
     formats = [leaf.dtype.format if leaf.op == "scalar" else "P" for leaf in leaves]
     return prepare_launch(
@@ -229,6 +229,7 @@ def _launch_of(
             (target, memory, STREAMS[targets[target][0]], contiguous_strides(shape))
             for target, memory, shape in results
         ),
+        tuple((leaf, dtype.itemsize, *period, plan.row) for leaf, dtype, period in plan.periodic),
         plan.operations,
         math.prod(space) * plan.operations <= _BRIEF,
     )

@@ -145,7 +145,14 @@ typedef struct {
     int too_many;
     int deferred; /* whether a leaf is yet to be computed */
 } Met;
+/* A leaf of a few elements that a row repeats: the kernel reads the whole row. */
+typedef struct {
+    Py_ssize_t leaf; /* number of its place */
+    Py_ssize_t itemsize, period, stride, row;
+} Repeat;
 
+
+#define MAX_REPEATS 16
 void meet(Met* met, PyObject* leaves);
 /* The key in `plans` of an expression with pending leaves; NULL where Python is to find it. */
 PyObject* fused_key(Met* met, PyObject* node, PyObject* shape, PyObject* leaves);
@@ -158,6 +165,7 @@ void settle(const Launch* launch, const Met* met, PyObject* const* buffers);
 
 /* A quick result; NULL when Python is to be called, with an exception or without. */
 typedef PyObject* (*Quick)(Front* front, PyObject* const* arguments, Py_ssize_t count,
+    Repeat repeat[MAX_REPEATS];
                            PyObject* names);
 
 PyObject* quick_unary(Front*, PyObject* const*, Py_ssize_t, PyObject*);
