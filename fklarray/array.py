@@ -17,7 +17,7 @@ from fklarray.dtype_rows import NUMPY_DTYPES, DtypeLike, dtype_row
 from fklarray.evaluation import connect_core, evaluate
 from fklarray.interchange import DLPACK_CPU, copy_of, export_dlpack, is_private, numpy_view
 from fklarray.methods import Methods
-from fklarray.pending import admit
+from fklarray.pending import Held, admit, held_by_thread
 from fklarray.record import Number, Recorded, compute_together, reduce_pending
 from fklarray.recording import is_stream, stream_of
 
@@ -357,7 +357,7 @@ class Array(Methods):
 
 
 Recorded.array = Array
-connect_core(Array, admit=admit, reduce=reduce_pending)
+connect_core(Array, admit=admit, held=Held, held_by_thread=held_by_thread, reduce=reduce_pending)
 
 
 def _unpickle(array: np.ndarray[Any, Any]) -> Array:
