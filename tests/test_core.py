@@ -222,8 +222,9 @@ def test_a_repeated_row_is_read_as_it_was_recorded(device: str) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_numbers_of_every_type_reach_the_kernel(dtype: str, device: str) -> None:
     x = xp.asarray(np.ones(5, dtype), device=device)
-    for number in (1, 3, -1, 100, 0.5, -0.0, (1 << 62) + 1, True):
+    for number in (1, 3, -1, 100, 0.5, -0.0, (1 << 62) + 1, True, 0.1 - 2j, complex(-0.0, 1e300)):
         results: list[np.ndarray] = []
+        run = core.core_counters()[0]
         for materialize in (_python(xp.Array._materialize), xp.Array._materialize):
             try:
                 recorded = x + number
@@ -232,6 +233,7 @@ def test_numbers_of_every_type_reach_the_kernel(dtype: str, device: str) -> None
             materialize(recorded)
             results.append(np.asarray(recorded))
         if results:
+            assert core.core_counters()[0] - run == core.compiled()
             assert_same_bits(results[1], results[0])
             with np.errstate(over="ignore"):
                 wanted = np.asarray(np.ones(5, dtype) + number, results[1].dtype)

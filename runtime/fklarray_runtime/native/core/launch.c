@@ -141,7 +141,8 @@ PyTypeObject Launch_Type = {
     .tp_dealloc = destroy_launch,
 };
 
-/* What struct.pack does for one number; 0 for what is left to it. */
+/* What struct.pack does for one number, of which F and D are complex ones; 0 for what is left to
+ * Python. */
 static int pack(char* to, char format, PyObject* value) {
     if (format == 'f' || format == 'd') {
         const double number = PyFloat_AsDouble(value);
@@ -151,6 +152,16 @@ static int pack(char* to, char format, PyObject* value) {
             memcpy(to, &number, sizeof number);
         else
             memcpy(to, &narrow, sizeof narrow);
+        return 1;
+    }
+    if (format == 'F' || format == 'D') {
+        const Py_complex number = PyComplex_AsCComplex(value);
+        const float narrow[] = {(float)number.real, (float)number.imag};
+        if (number.real == -1.0 && PyErr_Occurred()) return 0;
+        if (format == 'D')
+            memcpy(to, &number, sizeof number);
+        else
+            memcpy(to, narrow, sizeof narrow);
         return 1;
     }
     if (!PyLong_Check(value)) return 0;
@@ -269,7 +280,7 @@ static int call_kernel(const Launch* launch, const char* block) {
 
 int run_launch(const Launch* launch, PyObject* const* leaves, Py_ssize_t count,
                PyObject** buffers) {
-    _Alignas(16) char block[MAX_BLOCK + 16]; /* a place takes at most 8 bytes */
+    _Alignas(16) char block[MAX_BLOCK + 16]; /* a place takes at most 16 bytes */
     PyObject* rows[MAX_REPEATS];
     if (!fill_in(launch, leaves, count, block) || !repeat_rows(launch, block, rows)) return 0;
     int done = make_buffers(launch, block, buffers);
