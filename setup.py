@@ -11,7 +11,7 @@ setup(
             "fklarray_runtime._core",
             [
                 f"{_NATIVE}/core/{name}.c"
-                for name in ("core", "record", "replay", "launch", "fuse", "flush")
+                for name in ("core", "find", "record", "replay", "launch", "fuse", "flush")
             ],
             include_dirs=[_NATIVE],
             depends=[

@@ -14,7 +14,7 @@ from fklarray import indexing, views
 from fklarray.dtype_rows import NUMPY_DTYPES, dtype_row
 from fklarray.evaluation import connect_core
 from fklarray.exchange import Exchange
-from fklarray.pending import admit
+from fklarray.pending import Held, admit, held_by_thread
 from fklarray.placement import placed, values_of
 from fklarray.record import Number, Recorded, compute_together, reduce_pending
 from fklarray.recording import HOST, is_stream, stream_of
@@ -242,7 +242,7 @@ class Array(Exchange):
 
 
 Recorded.array = Array
-connect_core(Array, admit=admit, reduce=reduce_pending)
+connect_core(Array, admit=admit, held=Held, held_by_thread=held_by_thread, reduce=reduce_pending)
 
 
 def _unpickle(array: np.ndarray[Any, Any]) -> Array:

@@ -71,7 +71,7 @@ def prepare_launch(*parts: object) -> object:
         return None
     try:
         return _core.Launch(*parts)
-    except ValueError:  # too many parameters
+    except ValueError:  # too many parameters, or rows to repeat
         return None
 
 

@@ -326,8 +326,8 @@ def _plan(
     return plan
 
 
-def connect_core(array: type[Any], **functions: Callable[..., object]) -> None:
-    """Let the core work on arrays of this class, and call functions of recording."""
+def connect_core(array: type[Any], **recording: Callable[..., object]) -> None:
+    """Let the core work on arrays of this class, and use classes and functions of recording."""
     connect(
         array=array,
         node=Node,
@@ -345,7 +345,7 @@ def connect_core(array: type[Any], **functions: Callable[..., object]) -> None:
         broadcast=broadcast_shapes,
         resolve=resolved_leaf,
         runtime=native_functions(),
-        **functions,
+        **recording,
     )
 
 

@@ -186,8 +186,9 @@ patterns: dict[Any, Pattern | None] = {}
 
 def fuse(node: Node, leaves: tuple[Leaf, ...], shape: Shape) -> Fused | None:
     """Return an expression with the reductions it reads in their places; None if there are none."""
-    met = _Met({}, {})
-    key = (shape, met.describe(node, leaves))
+    met = _Met({}, {}, [shape])
+    met.describe(node, leaves)
+    key = tuple(met.parts)
     try:
         pattern = patterns[key]
     except KeyError:
@@ -222,30 +223,34 @@ def alone(
 
 
 class _Met(NamedTuple):
-    """Numbers of the leaves and pending results of an expression, as they are met."""
+    """Numbers of the leaves and pending results of an expression, as they are met.
+
+    Its parts are all that a pattern depends on: of the arrays it is which of them are the same.
+    """
 
     leaves: dict[Leaf, int]
     memories: dict[PendingReduction, int]
+    parts: list[Any]
 
-    def describe(self, node: Node, leaves: tuple[Leaf, ...]) -> tuple[Any, ...]:
-        """Return all that a pattern depends on: of the arrays it is which of them are the same."""
-        parts: list[Any] = [node]
+    def describe(self, node: Node, leaves: tuple[Leaf, ...]) -> None:
+        """Add the parts of an expression; a node tells how many follow it."""
+        self.parts.append(node)
         for leaf in leaves:
             number = self.leaves.get(leaf)
-            parts.append(number)
+            self.parts.append(number)
             if number is not None:
                 continue
             self.leaves[leaf] = len(self.leaves)
-            parts.append(leaf.strides)
+            self.parts.append(leaf.strides)
             memory = _pending_of(leaf) if leaf.deferred else None
             operand = memory.operand if memory is not None else None
             if memory is None or operand is None:
                 continue
-            parts.append(self.memories.get(memory, memory.reduction))
+            self.parts.append(self.memories.get(memory, memory.reduction))
             if memory not in self.memories:
                 self.memories[memory] = len(self.memories)
-                parts += memory.shape, memory.rows, self.describe(*operand)
-        return tuple(parts)
+                self.parts.extend((memory.shape, memory.rows))
+                self.describe(*operand)
 
 
 def _find(node: Node, leaves: tuple[Leaf, ...], shape: Shape, met: _Met) -> Pattern | None:

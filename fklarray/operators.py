@@ -71,7 +71,7 @@ class Shortcuts:
         leaves, more = state[1], other[1]
         if more is leaves or any(map(leaves.__contains__, more)):
             leaves, slot = merge(leaves, more)
-            key: tuple[object, ...] = (state[0], other[0], slot)
+            key: tuple[object, ...] = (state[0], other[0], *slot)
         else:
             leaves += more
             key = (state[0], other[0])

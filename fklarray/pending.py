@@ -14,7 +14,7 @@ import weakref
 
 from fklarray.deferred import Deferred
 
-__all__ = ["MAX_HELD_BYTES", "admit", "make_room"]
+__all__ = ["MAX_HELD_BYTES", "Held", "admit", "held_by_thread", "make_room"]
 
 # Small beside a worker's share of memory, large beside the caches, where passes are cheap.
 MAX_HELD_BYTES = 8 << 20
@@ -24,48 +24,69 @@ _SMALL = 4
 _LEAST_BYTES = 4 << 10
 
 
-class _Pending(threading.local):
-    """Small results that one thread has recorded, and the blocks that they keep."""
+class Held:
+    """Small results that one thread has recorded, and the blocks that they keep.
+
+    Attributes
+    ----------
+    recent : list of weak references
+        Results that nobody has looked at: most are gone before anybody does.
+    room : int
+        Bytes that results may keep until somebody looks.
+    """
+
+    __slots__ = ("blocks", "nbytes", "recent", "results", "room")
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
+        """Count anew."""
+        self.recent: list[weakref.ref[Deferred]] = []
         # Those that were looked at, and the blocks that they keep.
         self.results: weakref.WeakSet[Deferred] = weakref.WeakSet()
         self.blocks: dict[int, int] = {}
         self.nbytes = 0
-        # Those since, and the most that they can keep: most are gone before anybody looks.
-        self.recent: list[weakref.ref[Deferred]] = []
-        self.recent_bytes = 0
+        self.room = MAX_HELD_BYTES
+
+
+class _Pending(threading.local):
+    def __init__(self) -> None:
+        self.held = Held()
 
 
 _pending = _Pending()
+
+
+def held_by_thread() -> Held:
+    """Return what is counted for this thread: the same object as long as the thread runs."""
+    return _pending.held
 
 
 def admit(result: Deferred) -> None:
     """Count a result that was recorded; earlier ones are computed if they keep too much else."""
     if result.nbytes < _LEAST_BYTES:
         return
-    _pending.recent.append(weakref.ref(result))
-    _pending.recent_bytes += result.nbytes
-    if _pending.nbytes + _pending.recent_bytes > MAX_HELD_BYTES:
-        _look()
+    held = held_by_thread()
+    held.recent.append(weakref.ref(result))
+    held.room -= result.nbytes
+    if held.room < 0:
+        _look(held)
 
 
 def make_room(nbytes: int) -> None:
     """Compute what keeps much memory, before an array of so many bytes comes."""
-    if nbytes > _LEAST_BYTES and _pending.nbytes + _pending.recent_bytes > MAX_HELD_BYTES:
-        _look()
-        if _pending.nbytes > MAX_HELD_BYTES:
-            _compute()
+    held = held_by_thread()
+    if nbytes > _LEAST_BYTES and held.room < 0:
+        _look(held)
+        if held.room < 0:
+            _compute(held)
 
 
-def _look() -> None:
+def _look(held: Held) -> None:
     """Take the recent results among the others, each as if it had just been recorded."""
-    recent = _pending.recent
-    _pending.recent = []
-    _pending.recent_bytes = 0
+    recent, held.recent = held.recent, []
+    held.room = MAX_HELD_BYTES - held.nbytes
     for reference in recent:
         result = reference()
         if result is None or not result.is_pending:
@@ -74,18 +95,19 @@ def _look() -> None:
         kept = sum(blocks.values())
         if kept < _SMALL * result.result_bytes:
             continue
-        known = sum(size for block, size in blocks.items() if block in _pending.blocks)
-        if _pending.nbytes - known > MAX_HELD_BYTES:
-            _compute()
+        known = sum(size for block, size in blocks.items() if block in held.blocks)
+        if held.nbytes - known > MAX_HELD_BYTES:
+            _compute(held)
             known = 0
-        _pending.results.add(result)
-        _pending.nbytes += kept - known
-        _pending.blocks.update(blocks)
+        held.results.add(result)
+        held.nbytes += kept - known
+        held.room -= kept - known
+        held.blocks.update(blocks)
 
 
-def _compute() -> None:
-    results = list(_pending.results)
-    _pending.clear()
+def _compute(held: Held) -> None:
+    results = list(held.results)
+    held.clear()
     for result in results:
         # One that fails stays pending, and says so where its own value is asked for.
         with contextlib.suppress(Exception):

@@ -67,7 +67,7 @@ class Plan:
     operations: int
     is_special: bool  # has complex scalars or repeating leaves
     results: Results | None  # of a kernel with reductions
-    launch: object = None  # for the core: the same for a contiguous result, if it is not special
+    launch: object = None  # for the core: the same for a contiguous result
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,9 +247,9 @@ def _launch_of(
     results: list[tuple[int, int, tuple[int, ...]]],
     space: tuple[int, ...],
 ) -> object:
-    if plan.is_special or plan.place != HOST:
+    if plan.place != HOST:
         return None
-    formats = [leaf.dtype.format if leaf.op == "scalar" else "P" for leaf in leaves]
+    formats = [_format(leaf.dtype) if leaf.op == "scalar" else "P" for leaf in leaves]
     return prepare_launch(
         plan.kernel,
         *plan.kernel.addresses,
@@ -262,9 +262,15 @@ def _launch_of(
             (target, memory, STREAMS[targets[target][0]], contiguous_strides(shape))
             for target, memory, shape in results
         ),
+        tuple((leaf, dtype.itemsize, *period, plan.row) for leaf, dtype, period in plan.periodic),
         plan.operations,
         math.prod(space) * plan.operations <= _BRIEF,
     )
+
+
+def _format(dtype: DType) -> str:
+    """Return how the core packs a number: as `struct`, but for F and D, two of f or d."""
+    return dtype.format if len(dtype.format) == 1 else dtype.format[0].upper()
 
 
 def include_folders() -> tuple[Path, ...]:

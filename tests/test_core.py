@@ -148,6 +148,7 @@ GRAPHS: dict[str, Callable[[xp.Array, xp.Array], xp.Array]] = {
     "shared": lambda x, y: (x + y) * (y - x) * x,
     "row": lambda x, y: x * y[0] + 1.0,
     "strided": lambda x, y: x[:, ::-1] + y[:, :1],
+    "repeated": lambda x, y: xp.reshape(x, (20, 3)) * y[0, :3] - y[1, 8:2:-2],
     "element": lambda x, y: x[1, 2] * 2.0,
     "computed": lambda x, y: x,
     "head": lambda x, y: x[:2],
@@ -192,10 +193,38 @@ def test_no_kernel_runs_while_compiling_is_off(device: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("count", [7, 5000])
+def test_the_core_repeats_short_rows_of_every_type(count: int, dtype: str, device: str) -> None:
+    values = np.arange(3 * count).reshape(count, 3).astype(dtype)
+    rows = np.arange(20, 32).reshape(4, 3).astype(dtype)
+    x, y = (xp.asarray(array, device=device) for array in (values, rows))
+    for row in (slice(None), slice(None, None, -1)):
+
+        def recorded(row: slice = row) -> xp.Array:
+            return xp.where(x == y[2, row], y[0, row], y[1, row])
+
+        wanted = np.where(values == rows[2, row], rows[0, row], rows[1, row])
+        xp.materialize(recorded())  # prepared
+        run = core.core_counters()[0]
+        assert_same_bits(np.from_dlpack(recorded()), wanted)
+        assert core.core_counters()[0] - run == core.compiled()
+
+
+def test_a_repeated_row_is_read_as_it_was_recorded(device: str) -> None:
+    x = xp.asarray(np.ones((50, 3)), device=device)
+    row = xp.asarray(np.arange(3.0), device=device)
+    for number in range(4):
+        recorded = x * row
+        row[...] = row + 1
+        assert np.from_dlpack(recorded)[::49].tolist() == [[number, number + 1, number + 2]] * 2
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_numbers_of_every_type_reach_the_kernel(dtype: str, device: str) -> None:
     x = xp.asarray(np.ones(5, dtype), device=device)
-    for number in (1, 3, -1, 100, 0.5, -0.0, (1 << 62) + 1, True):
+    for number in (1, 3, -1, 100, 0.5, -0.0, (1 << 62) + 1, True, 0.1 - 2j, complex(-0.0, 1e300)):
         results: list[np.ndarray] = []
+        run = core.core_counters()[0]
         for materialize in (_python(xp.Array._materialize), xp.Array._materialize):
             try:
                 recorded = x + number
@@ -204,6 +233,7 @@ def test_numbers_of_every_type_reach_the_kernel(dtype: str, device: str) -> None
             materialize(recorded)
             results.append(np.asarray(recorded))
         if results:
+            assert core.core_counters()[0] - run == core.compiled()
             assert_same_bits(results[1], results[0])
             with np.errstate(over="ignore"):
                 wanted = np.asarray(np.ones(5, dtype) + number, results[1].dtype)
@@ -271,11 +301,12 @@ def test_nothing_is_left_behind(device: str) -> None:
 
     def work() -> None:
         np.from_dlpack(_chain(x))
-        xp.materialize((x + y) * x - abs(1.0 - y))
+        xp.materialize((x + y) * x - abs(1.0 - y), xp.reshape(y, (512, 4)) * y[1, 4:8])
         for operand in ("a word", 1e300):
             _outcome(xp.Array.__add__, x, operand)
 
-    for _ in range(50):
+    # The core remembers its latest keys, some of which are new each time.
+    for _ in range(1000):
         work()
     gc.collect()
     before, pool = sys.getallocatedblocks(), xp.counters()["pool_bytes"]

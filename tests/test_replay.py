@@ -16,6 +16,7 @@ import fklarray as xp
 from accuracy import assert_same_bits
 from fklarray import core
 from fklarray.fusion import PendingReduction
+from fklarray.pending import held_by_thread
 from fklarray.recording import Scalar, State
 
 DTYPES = ("bool", "int8", "uint16", "int32", "uint64", "float16", "float32", "float64", "complex64")
@@ -205,6 +206,61 @@ def test_small_results_keep_no_more_memory_when_the_core_records_them(device: st
         del chunk
     assert xp.counters()["pool_bytes"] - held < count * nbytes / 2
     assert [float(one) for one in results] == [n * nbytes / 8 for n in range(count)]
+
+
+def test_functions_of_the_same_arguments_are_told_apart(device: str) -> None:
+    for number in range(300):
+        # A shape of its own: other keys, of which a few share their place among the latest.
+        x = xp.asarray(np.array([[1.0, 2.0, 3.0 + number]]), device=device)
+        for _ in range(2):
+            found = [float(f(x)) for f in (xp.sum, xp.prod, xp.max, xp.min)]
+            assert found == [6.0 + number, 6.0 + 2 * number, 3.0 + number, 1.0]
+
+
+@pytest.mark.parametrize("size", [100, 1 << 16, 3 << 19])
+def test_the_core_counts_what_is_pending_as_python_does(size: int, device: str) -> None:
+    held, counted = held_by_thread(), []
+    for function in (inspect.unwrap(xp.sum), xp.sum, xp.sum):
+        held.clear()
+        arrays = [xp.asarray(np.full(size, n, np.int32), device=device) for n in range(5)]
+        results = [function(x) for x in arrays]
+        # Not looked at yet, in their order; and those that are still pending.
+        recent = [reference() for reference in held.recent]
+        memories = [x._state[1][0].buffer for x in results]
+        places = [memories.index(memory) for memory in recent]
+        counted.append((held.room, held.nbytes, places, [one.is_pending for one in memories]))
+    held.clear()
+    assert counted[0] == counted[1] == counted[2]
+
+
+def test_the_core_counts_what_is_pending_for_each_thread(device: str) -> None:
+    x = xp.asarray(np.ones(5000, np.float32), device=device)
+    kept = [xp.sum(x)]
+    turn, failures = threading.Barrier(2, timeout=60), []
+
+    def count(mine: int) -> None:
+        try:
+            before, results = held_by_thread().room, []
+            for number in range(6):
+                turn.wait()
+                if number % 2 == mine:
+                    results.append(xp.sum(x))
+            nbytes = sum(one._state[1][0].buffer.nbytes for one in results)
+            assert before - held_by_thread().room == nbytes > 3 * 20_000
+        except BaseException as error:
+            failures.append(error)
+
+    room = held_by_thread().room
+    for _ in range(3):
+        threads = [threading.Thread(target=count, args=(mine,)) for mine in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not failures
+    assert held_by_thread().room == room
+    kept.append(xp.sum(x))
+    assert held_by_thread().room < room
 
 
 def test_threads_that_compute_the_same_pending_results(device: str) -> None:

@@ -205,11 +205,13 @@ struct NextStored : VectorFunctor {
         const Bits from = bit_cast<Bits>(x);
         const Bits from_magnitude = from & 0x7fff;
         const Bits to_magnitude = bit_cast<Bits>(towards) & 0x7fff;
-        const Bits from_place = select(from < 0, -from_magnitude, from_magnitude);
-        const Bits to_place = select(sign != 0, -to_magnitude, to_magnitude);
+        const Bits from_place =
+            select(from < 0, static_cast<Bits>(-from_magnitude), from_magnitude);
+        const Bits to_place = select(sign != 0, static_cast<Bits>(-to_magnitude), to_magnitude);
         const Bits one = constant<Bits>(1);
         const auto is_away = (to_place > from_place) == (from >= 0);
-        const V moved = bit_cast<V>(select(is_away, from + one, from - one));
+        const V moved = bit_cast<V>(
+            select(is_away, static_cast<Bits>(from + one), static_cast<Bits>(from - one)));
         const V next = select(from_magnitude == 0, static_cast<V>(sign | 1), moved);
         const V result = select(from_place == to_place, towards, next);
         const V unless_nan = select(to_magnitude > Format::infinity, towards, result);

@@ -194,6 +194,8 @@ static int find_slots(PyTypeObject* array, PyTypeObject* node, PyTypeObject* dty
         {core.pending_reduction, "shape", &core.pending_shape},
         {core.pending_reduction, "rows", &core.pending_rows},
         {core.plan, "launch", &core.plan_launch},
+        {core.held, "recent", &core.held_recent},
+        {core.held, "room", &core.held_room},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; ++i) {
         *wanted[i].offset = find_slot(wanted[i].type, wanted[i].name);
@@ -204,8 +206,8 @@ static int find_slots(PyTypeObject* array, PyTypeObject* node, PyTypeObject* dty
 
 PyDoc_STRVAR(connect_doc,
              "connect(*, array, node, dtype, stream, deferred_stream, scalar, buffer, "
-             "pending_reduction, plan, stream_op, settings, patterns, plans, broadcast, resolve, "
-             "reduce, admit, runtime)\n--\n\n"
+             "pending_reduction, plan, held, stream_op, settings, patterns, plans, broadcast, "
+             "resolve, reduce, admit, held_by_thread, runtime)\n--\n\n"
              "Give the core the library's classes and what it looks up; it works from then on.");
 
 /* A keyword argument of a type, held from now on; NULL, and an error, if it is anything else. */
@@ -224,18 +226,21 @@ static int take_classes(PyObject* keywords) {
            (core.scalar = take(keywords, "scalar", type)) != NULL &&
            (core.buffer = take(keywords, "buffer", type)) != NULL &&
            (core.pending_reduction = take(keywords, "pending_reduction", type)) != NULL &&
-           (core.plan = take(keywords, "plan", type)) != NULL;
+           (core.plan = take(keywords, "plan", type)) != NULL &&
+           (core.held = take(keywords, "held", type)) != NULL;
 }
 
 static int take_objects(PyObject* keywords) {
-    return (core.stream_op = take(keywords, "stream_op", &PyUnicode_Type)) != NULL &&
+    return (core.no_strides = PyTuple_New(0)) != NULL &&
+           (core.stream_op = take(keywords, "stream_op", &PyUnicode_Type)) != NULL &&
            (core.settings = take(keywords, "settings", &PyDict_Type)) != NULL &&
            (core.patterns = take(keywords, "patterns", &PyDict_Type)) != NULL &&
            (core.plans = take(keywords, "plans", &PyDict_Type)) != NULL &&
            (core.broadcast = take(keywords, "broadcast", &PyBaseObject_Type)) != NULL &&
            (core.resolve = take(keywords, "resolve", &PyBaseObject_Type)) != NULL &&
            (core.reduce = take(keywords, "reduce", &PyBaseObject_Type)) != NULL &&
-           (core.admit = take(keywords, "admit", &PyBaseObject_Type)) != NULL;
+           (core.admit = take(keywords, "admit", &PyBaseObject_Type)) != NULL &&
+           (core.held_by_thread = take(keywords, "held_by_thread", &PyBaseObject_Type)) != NULL;
 }
 
 static int take_runtime(PyObject* keywords) {

@@ -16,7 +16,7 @@
 /* The library's classes, and where in their objects each attribute of their __slots__ lies. */
 typedef struct {
     PyTypeObject* array; /* connected last: NULL until the core may be used */
-    PyTypeObject *stream, *deferred_stream, *scalar, *buffer, *pending_reduction, *plan;
+    PyTypeObject *stream, *deferred_stream, *scalar, *buffer, *pending_reduction, *plan, *held;
     Py_ssize_t array_shape, array_state;
     Py_ssize_t node_op, node_dtype;
     Py_ssize_t stream_buffer, stream_strides, stream_value;
@@ -27,14 +27,17 @@ typedef struct {
     Py_ssize_t deferred_result_bytes;
     Py_ssize_t pending_reduction_of, pending_shape, pending_rows, pending_passes;
     Py_ssize_t plan_launch;
-    PyObject* stream_op; /* `op` of the nodes of arrays in memory */
-    PyObject* settings;  /* dict of the settings that were read */
-    PyObject* patterns;  /* dict of fusion.py */
-    PyObject* plans;     /* dict of plans.py */
-    PyObject* broadcast; /* the shape that two shapes broadcast to */
-    PyObject* resolve;   /* the leaf in memory for one that is yet to be computed */
-    PyObject* reduce;    /* what computes a pending reduction */
-    PyObject* admit;     /* counts a pending result */
+    Py_ssize_t held_recent, held_room;
+    PyObject* no_strides;     /* those of numbers: the empty tuple */
+    PyObject* stream_op;      /* `op` of the nodes of arrays in memory */
+    PyObject* settings;       /* dict of the settings that were read */
+    PyObject* patterns;       /* dict of fusion.py */
+    PyObject* plans;          /* dict of plans.py */
+    PyObject* broadcast;      /* the shape that two shapes broadcast to */
+    PyObject* resolve;        /* the leaf in memory for one that is yet to be computed */
+    PyObject* reduce;         /* what computes a pending reduction */
+    PyObject* admit;          /* counts a pending result */
+    PyObject* held_by_thread; /* what it is counted in */
     const fkl_functions* runtime;
 } Core;
 
@@ -72,19 +75,43 @@ static inline int take_array(PyObject* object, Operand* operand) {
     return 1;
 }
 
-/* Adds to a list; takes the reference over. */
-static inline int add(PyObject* list, PyObject* part) {
-    const int added = part != NULL && PyList_Append(list, part) == 0;
-    Py_XDECREF(part);
-    return added;
-}
-
 /* The number of an object among others; as many as there are, if it is not among them. */
 static inline Py_ssize_t number_of(PyObject* const* objects, Py_ssize_t count, PyObject* object) {
     Py_ssize_t number = 0;
     while (number < count && objects[number] != object) ++number;
     return number;
 }
+
+/* ---- find.c: what Python remembers, by a key of many parts ---- */
+
+#define MAX_PARTS 512
+
+/* The parts of a key, held. */
+typedef struct {
+    PyObject* part[MAX_PARTS];
+    Py_ssize_t count;
+} Parts;
+
+/* Adds to a key; 0 if it has grown too long. */
+static inline int add(Parts* parts, PyObject* part) {
+    if (parts->count == MAX_PARTS) return 0;
+    parts->part[parts->count++] = Py_NewRef(part);
+    return 1;
+}
+
+/* Adds a small number, of which there is one object. */
+static inline int add_number(Parts* parts, Py_ssize_t number) {
+    PyObject* part = PyLong_FromSsize_t(number);
+    const int added = part != NULL && add(parts, part);
+    Py_XDECREF(part);
+    return added;
+}
+
+/* What a dict of Python's has for a key, a new reference; NULL for nothing, or after an error.
+ * What was found lately by these very parts is found without asking the dict. So what it has for a
+ * key must be right for ever, even where the dict has forgotten it. */
+PyObject* find(PyObject* known, const Parts* parts);
+void let_go_of_parts(Parts* parts);
 
 /* A callable that stands in front of a Python function. */
 typedef struct {
@@ -110,7 +137,14 @@ typedef struct {
     PyObject *node, *strides;
 } Result;
 
+/* A leaf of a few elements that a row repeats: the kernel reads the whole row. */
+typedef struct {
+    Py_ssize_t leaf; /* number of its place */
+    Py_ssize_t itemsize, period, stride, row;
+} Repeat;
+
 #define MAX_TARGETS 16
+#define MAX_REPEATS 16
 
 typedef struct {
     PyObject_HEAD PyObject* kernel; /* keeps the library loaded */
@@ -119,10 +153,11 @@ typedef struct {
     void* executor;
     long long operations;
     int brief; /* keeps the GIL */
-    Py_ssize_t leaves, targets, results;
+    Py_ssize_t leaves, targets, results, repeats;
     Place* places; /* of the leaves' values, then of the arrays' addresses */
     Result* result;
     size_t nbytes[MAX_TARGETS];
+    Repeat repeat[MAX_REPEATS];
 } Launch;
 
 extern PyTypeObject Launch_Type;
@@ -147,8 +182,9 @@ typedef struct {
 } Met;
 
 void meet(Met* met, PyObject* leaves);
-/* The key in `plans` of an expression with pending leaves; NULL where Python is to find it. */
-PyObject* fused_key(Met* met, PyObject* node, PyObject* shape, PyObject* leaves);
+/* The pattern of an expression with pending leaves, a new reference; NULL where Python is to find
+ * it. */
+PyObject* find_pattern(Met* met, PyObject* node, PyObject* shape, PyObject* leaves);
 /* Puts what is in memory in the place of leaves that are not; 0 where something fails. */
 int resolve(Met* met, const Launch* launch);
 void let_go(Met* met);

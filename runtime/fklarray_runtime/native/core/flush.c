@@ -40,27 +40,35 @@ static PyObject* computed_buffer(PyObject* state, PyObject* shape) {
 }
 
 /* The key of evaluation.py's plans: structure, shape, a contiguous result, strides of leaves. */
-static PyObject* plan_key(PyObject* node, PyObject* shape, PyObject* leaves) {
-    const Py_ssize_t count = PyTuple_GET_SIZE(leaves);
-    PyObject* key = PyTuple_New(3 + count);
-    if (key == NULL) return NULL;
-    PyTuple_SET_ITEM(key, 0, Py_NewRef(node));
-    PyTuple_SET_ITEM(key, 1, Py_NewRef(shape));
-    PyTuple_SET_ITEM(key, 2, Py_NewRef(Py_None));
-    for (Py_ssize_t i = 0; i < count; ++i) {
+static int add_plan_key(Parts* parts, PyObject* node, PyObject* shape, PyObject* leaves) {
+    int is_whole = add(parts, node) && add(parts, shape) && add(parts, Py_None);
+    for (Py_ssize_t i = 0; is_whole && i < PyTuple_GET_SIZE(leaves); ++i) {
         PyObject* leaf = PyTuple_GET_ITEM(leaves, i);
-        PyObject* strides = NULL;
         if (Py_TYPE(leaf) == core.stream)
-            strides = Py_NewRef(get_slot(leaf, core.stream_strides));
-        else if (Py_TYPE(leaf) == core.scalar)
-            strides = PyTuple_New(0); /* a singleton */
-        if (strides == NULL) {        /* a result that something else computes first */
-            Py_DECREF(key);
-            return NULL;
-        }
-        PyTuple_SET_ITEM(key, 3 + i, strides);
+            is_whole = add(parts, get_slot(leaf, core.stream_strides));
+        else /* or a result that something else computes first */
+            is_whole = Py_TYPE(leaf) == core.scalar && add(parts, core.no_strides);
     }
-    return key;
+    return is_whole;
+}
+
+static PyObject* find_plan(PyObject* node, PyObject* shape, PyObject* leaves) {
+    Parts parts;
+    parts.count = 0;
+    PyObject* plan = NULL;
+    if (add_plan_key(&parts, node, shape, leaves)) plan = find(core.plans, &parts);
+    let_go_of_parts(&parts);
+    return plan;
+}
+
+/* The plan of an expression with pending leaves. */
+static PyObject* find_fused_plan(Met* met, const Operand* x) {
+    PyObject* pattern = find_pattern(met, x->node, x->shape, x->leaves);
+    PyObject* key = pattern != NULL ? PyTuple_Pack(1, pattern) : NULL;
+    PyObject* plan = key != NULL ? Py_XNewRef(PyDict_GetItemWithError(core.plans, key)) : NULL;
+    Py_XDECREF(pattern);
+    Py_XDECREF(key);
+    return plan;
 }
 
 /* Whether config.compile was read and lets kernels run. */
@@ -71,13 +79,12 @@ static int compiles(void) {
     return mode != NULL && PyUnicode_CompareWithASCIIString(mode, "off") != 0;
 }
 
-/* The launch of the plan at a key, which is taken over. */
-static Launch* launch_at(PyObject* key) {
-    PyObject* plan = key != NULL ? PyDict_GetItemWithError(core.plans, key) : NULL;
+/* The launch of a plan, which is taken over. */
+static Launch* launch_of(PyObject* plan) {
     PyObject* launch = plan != NULL && Py_TYPE(plan) == core.plan
                            ? Py_XNewRef(get_slot(plan, core.plan_launch))
                            : NULL;
-    Py_XDECREF(key);
+    Py_XDECREF(plan);
     if (launch != NULL && Py_TYPE(launch) != &Launch_Type) Py_CLEAR(launch); /* None */
     return (Launch*)launch;
 }
@@ -109,12 +116,12 @@ static PyObject* evaluate(const Operand* x) {
     Met met;
     if (!compiles()) return NULL;
     meet(&met, x->leaves);
-    PyObject *key = NULL, *result = NULL;
+    PyObject *plan = NULL, *result = NULL;
     if (met.deferred)
-        key = fused_key(&met, x->node, x->shape, x->leaves);
+        plan = find_fused_plan(&met, x);
     else if (!met.too_many)
-        key = plan_key(x->node, x->shape, x->leaves);
-    Launch* launch = launch_at(key);
+        plan = find_plan(x->node, x->shape, x->leaves);
+    Launch* launch = launch_of(plan);
     if (launch != NULL && resolve(&met, launch)) result = run(launch, &met);
     Py_XDECREF(launch);
     let_go(&met);

@@ -36,53 +36,48 @@ static PyObject* pending_of(PyObject* leaf, PyObject** operand) {
     return memory;
 }
 
-static PyObject* describe(Met* met, PyObject* node, PyObject* leaves);
+static int describe(Met* met, Parts* parts, PyObject* node, PyObject* leaves);
 
-static int describe_reduction(Met* met, PyObject* parts, PyObject* memory, PyObject* operand) {
+static int describe_reduction(Met* met, Parts* parts, PyObject* memory, PyObject* operand) {
     const Py_ssize_t number = number_of(met->memories, met->memory_count, memory);
-    if (number < met->memory_count) return add(parts, PyLong_FromSsize_t(number));
+    if (number < met->memory_count) return add_number(parts, number);
     if (met->memory_count == MAX_TARGETS) return 0;
     met->operands[met->memory_count] = Py_NewRef(operand);
     met->memories[met->memory_count++] = Py_NewRef(memory);
-    return add(parts, Py_NewRef(get_slot(memory, core.pending_reduction_of))) &&
-           add(parts, Py_NewRef(get_slot(memory, core.pending_shape))) &&
-           add(parts, Py_NewRef(get_slot(memory, core.pending_rows))) &&
-           add(parts, describe(met, PyTuple_GET_ITEM(operand, 0), PyTuple_GET_ITEM(operand, 1)));
+    return add(parts, get_slot(memory, core.pending_reduction_of)) &&
+           add(parts, get_slot(memory, core.pending_shape)) &&
+           add(parts, get_slot(memory, core.pending_rows)) &&
+           describe(met, parts, PyTuple_GET_ITEM(operand, 0), PyTuple_GET_ITEM(operand, 1));
 }
 
-static int describe_leaf(Met* met, PyObject* parts, PyObject* leaf) {
+static int describe_leaf(Met* met, Parts* parts, PyObject* leaf) {
     const Py_ssize_t number = number_of(met->leaves, met->leaf_count, leaf);
-    if (number < met->leaf_count) return add(parts, PyLong_FromSsize_t(number));
-    if (met->leaf_count == MAX_MET || !add(parts, Py_NewRef(Py_None))) return 0;
+    if (number < met->leaf_count) return add_number(parts, number);
+    if (met->leaf_count == MAX_MET || !add(parts, Py_None)) return 0;
     met->leaves[met->leaf_count++] = Py_NewRef(leaf);
-    if (Py_TYPE(leaf) == core.scalar) return add(parts, PyTuple_New(0));
-    if (!add(parts, Py_NewRef(get_slot(leaf, core.stream_strides)))) return 0;
+    if (Py_TYPE(leaf) == core.scalar) return add(parts, core.no_strides);
+    if (!add(parts, get_slot(leaf, core.stream_strides))) return 0;
     PyObject *operand, *memory = pending_of(leaf, &operand);
     return memory == NULL || describe_reduction(met, parts, memory, operand);
 }
 
 /* `_Met.describe`, given leaves that somebody holds. */
-static PyObject* describe(Met* met, PyObject* node, PyObject* leaves) {
-    PyObject* parts = PyList_New(0);
-    int is_whole = parts != NULL && add(parts, Py_NewRef(node));
+static int describe(Met* met, Parts* parts, PyObject* node, PyObject* leaves) {
+    int is_whole = add(parts, node);
     for (Py_ssize_t i = 0; is_whole && i < PyTuple_GET_SIZE(leaves); ++i)
         is_whole = describe_leaf(met, parts, PyTuple_GET_ITEM(leaves, i));
-    PyObject* description = is_whole ? PyList_AsTuple(parts) : NULL;
-    Py_XDECREF(parts);
-    return description;
+    return is_whole;
 }
 
-PyObject* fused_key(Met* met, PyObject* node, PyObject* shape, PyObject* leaves) {
+PyObject* find_pattern(Met* met, PyObject* node, PyObject* shape, PyObject* leaves) {
+    Parts parts;
+    parts.count = 0;
     let_go(met); /* they are met again, in Python's order */
-    PyObject* description = describe(met, node, leaves);
-    PyObject* key = description != NULL ? PyTuple_Pack(2, shape, description) : NULL;
-    PyObject* pattern =
-        key != NULL ? Py_XNewRef(PyDict_GetItemWithError(core.patterns, key)) : NULL;
-    PyObject* plan_key = pattern != NULL ? PyTuple_Pack(1, pattern) : NULL;
-    Py_XDECREF(description);
-    Py_XDECREF(key);
-    Py_XDECREF(pattern);
-    return plan_key;
+    PyObject* pattern = NULL;
+    if (add(&parts, shape) && describe(met, &parts, node, leaves))
+        pattern = find(core.patterns, &parts);
+    let_go_of_parts(&parts);
+    return pattern;
 }
 
 int resolve(Met* met, const Launch* launch) {

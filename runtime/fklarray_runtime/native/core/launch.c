@@ -73,16 +73,37 @@ static int fill_results(Launch* launch, PyObject* results) {
     return 1;
 }
 
+static int fill_repeats(Launch* launch, PyObject* repeats) {
+    const Py_ssize_t count = PyTuple_GET_SIZE(repeats);
+    if (count > MAX_REPEATS) {
+        PyErr_Format(PyExc_ValueError, "a launch repeats up to %d leaves", MAX_REPEATS);
+        return 0;
+    }
+    for (; launch->repeats < count; ++launch->repeats) {
+        Repeat* repeat = launch->repeat + launch->repeats;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(repeats, launch->repeats), "nnnnn", &repeat->leaf,
+                              &repeat->itemsize, &repeat->period, &repeat->stride, &repeat->row))
+            return 0;
+        if (repeat->leaf < 0 || repeat->leaf >= launch->leaves || repeat->itemsize <= 0 ||
+            repeat->period <= 0 || repeat->row < repeat->period) {
+            PyErr_SetString(PyExc_ValueError, "a row repeats the elements of a leaf");
+            return 0;
+        }
+    }
+    return 1;
+}
+
 static PyObject* new_launch(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
-    PyObject *kernel, *block, *offsets, *numbers, *sizes, *results;
+    PyObject *kernel, *block, *offsets, *numbers, *sizes, *results, *repeats;
     unsigned long long entry, executor;
     long long operations;
     const char* formats;
     int brief;
     (void)keywords;
-    if (!PyArg_ParseTuple(arguments, "OKKSO!sO!O!O!Lp", &kernel, &entry, &executor, &block,
+    if (!PyArg_ParseTuple(arguments, "OKKSO!sO!O!O!O!Lp", &kernel, &entry, &executor, &block,
                           &PyTuple_Type, &offsets, &formats, &PyTuple_Type, &numbers, &PyTuple_Type,
-                          &sizes, &PyTuple_Type, &results, &operations, &brief))
+                          &sizes, &PyTuple_Type, &results, &PyTuple_Type, &repeats, &operations,
+                          &brief))
         return NULL;
     Launch* launch = (Launch*)type->tp_alloc(type, 0);
     if (launch == NULL) return NULL;
@@ -93,7 +114,7 @@ static PyObject* new_launch(PyTypeObject* type, PyObject* arguments, PyObject* k
     launch->operations = operations;
     launch->brief = brief;
     if (!fill_targets(launch, sizes) || !fill_places(launch, offsets, formats, numbers) ||
-        !fill_results(launch, results))
+        !fill_results(launch, results) || !fill_repeats(launch, repeats))
         Py_CLEAR(launch);
     return (PyObject*)launch;
 }
@@ -120,7 +141,8 @@ PyTypeObject Launch_Type = {
     .tp_dealloc = destroy_launch,
 };
 
-/* What struct.pack does for one number; 0 for what is left to it. */
+/* What struct.pack does for one number, of which F and D are complex ones; 0 for what is left to
+ * Python. */
 static int pack(char* to, char format, PyObject* value) {
     if (format == 'f' || format == 'd') {
         const double number = PyFloat_AsDouble(value);
@@ -130,6 +152,16 @@ static int pack(char* to, char format, PyObject* value) {
             memcpy(to, &number, sizeof number);
         else
             memcpy(to, &narrow, sizeof narrow);
+        return 1;
+    }
+    if (format == 'F' || format == 'D') {
+        const Py_complex number = PyComplex_AsCComplex(value);
+        const float narrow[] = {(float)number.real, (float)number.imag};
+        if (number.real == -1.0 && PyErr_Occurred()) return 0;
+        if (format == 'D')
+            memcpy(to, &number, sizeof number);
+        else
+            memcpy(to, narrow, sizeof narrow);
         return 1;
     }
     if (!PyLong_Check(value)) return 0;
@@ -191,11 +223,40 @@ static void release(PyObject** buffers, Py_ssize_t count) {
     for (Py_ssize_t i = 0; i < count; ++i) Py_DECREF(buffers[i]);
 }
 
-int run_launch(const Launch* launch, PyObject* const* leaves, Py_ssize_t count,
-               PyObject** buffers) {
-    _Alignas(16) char block[MAX_BLOCK + 16]; /* a place takes at most 8 bytes */
-    int code;
-    if (!fill_in(launch, leaves, count, block)) return 0;
+/* `repeated_row` in interchange.py: gives the kernel a row of its own, which is returned. */
+static PyObject* repeat_row(const Launch* launch, Repeat repeat, char* block) {
+    const size_t nbytes = (size_t)repeat.row * (size_t)repeat.itemsize;
+    PyObject* buffer = new_buffer(nbytes);
+    if (buffer == NULL) return NULL;
+    char *place = block + launch->places[repeat.leaf].offset, *from;
+    char* row = (char*)((fkl_owner*)buffer)->address;
+    memcpy(&from, place, sizeof from);
+    memcpy(place, &row, sizeof row);
+    for (Py_ssize_t i = 0; i < repeat.period; ++i)
+        memcpy(row + i * repeat.itemsize, from + i * repeat.stride * repeat.itemsize,
+               (size_t)repeat.itemsize);
+    size_t filled = (size_t)repeat.period * (size_t)repeat.itemsize;
+    while (filled < nbytes) {
+        const size_t more = filled < nbytes - filled ? filled : nbytes - filled;
+        memcpy(row + filled, row, more);
+        filled += more;
+    }
+    return buffer;
+}
+
+static int repeat_rows(const Launch* launch, char* block, PyObject** rows) {
+    for (Py_ssize_t i = 0; i < launch->repeats; ++i) {
+        rows[i] = repeat_row(launch, launch->repeat[i], block);
+        if (rows[i] == NULL) {
+            release(rows, i);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* New buffers for what a launch writes. */
+static int make_buffers(const Launch* launch, char* block, PyObject** buffers) {
     for (Py_ssize_t i = 0; i < launch->targets; ++i) {
         buffers[i] = new_buffer(launch->nbytes[i]);
         if (buffers[i] == NULL) {
@@ -205,16 +266,30 @@ int run_launch(const Launch* launch, PyObject* const* leaves, Py_ssize_t count,
         const uintptr_t address = ((fkl_owner*)buffers[i])->address;
         memcpy(block + launch->places[launch->leaves + i].offset, &address, sizeof address);
     }
-    if (launch->brief) {
-        code = core.runtime->launch(launch->entry, block, launch->executor);
-    } else {
-        Py_BEGIN_ALLOW_THREADS;
-        code = core.runtime->launch(launch->entry, block, launch->executor);
-        Py_END_ALLOW_THREADS;
+    return 1;
+}
+
+static int call_kernel(const Launch* launch, const char* block) {
+    int code;
+    if (launch->brief) return core.runtime->launch(launch->entry, block, launch->executor);
+    Py_BEGIN_ALLOW_THREADS;
+    code = core.runtime->launch(launch->entry, block, launch->executor);
+    Py_END_ALLOW_THREADS;
+    return code;
+}
+
+int run_launch(const Launch* launch, PyObject* const* leaves, Py_ssize_t count,
+               PyObject** buffers) {
+    _Alignas(16) char block[MAX_BLOCK + 16]; /* a place takes at most 16 bytes */
+    PyObject* rows[MAX_REPEATS];
+    if (!fill_in(launch, leaves, count, block) || !repeat_rows(launch, block, rows)) return 0;
+    int done = make_buffers(launch, block, buffers);
+    if (done && call_kernel(launch, block) != 0) {
+        release(buffers, launch->targets); /* Python launches again, and says what went wrong */
+        done = 0;
     }
-    /* Python launches again, and says what went wrong. */
-    if (code != 0) release(buffers, launch->targets);
-    return code == 0;
+    release(rows, launch->repeats);
+    return done;
 }
 
 PyObject* new_stream(PyObject* buffer, PyObject* strides) {

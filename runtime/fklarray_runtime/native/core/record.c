@@ -92,12 +92,11 @@ static PyObject* with_number(Front* front, PyObject* array, PyObject* number, in
     return result;
 }
 
-/* `merge` in recording.py; *slot is NULL where no leaf is shared. */
-static PyObject* join(PyObject* leaves, PyObject* more, PyObject** slot) {
+/* `merge` in recording.py; where a leaf is shared, adds to a key where the second's leaves are. */
+static PyObject* join(PyObject* leaves, PyObject* more, Parts* parts) {
     const Py_ssize_t first = PyTuple_GET_SIZE(leaves), second = PyTuple_GET_SIZE(more);
     PyObject* joined[MAX_MET];
     Py_ssize_t places[MAX_MET], count = first;
-    *slot = NULL;
     if (first + second > MAX_MET) return NULL;
     for (Py_ssize_t i = 0; i < first; ++i) joined[i] = PyTuple_GET_ITEM(leaves, i);
     for (Py_ssize_t i = 0; i < second; ++i) {
@@ -108,38 +107,43 @@ static PyObject* join(PyObject* leaves, PyObject* more, PyObject** slot) {
             joined[count++] = leaf;
         }
     }
-    if (count < first + second) {
-        *slot = PyTuple_New(second);
-        if (*slot == NULL) return NULL;
+    if (count < first + second)
         for (Py_ssize_t i = 0; i < second; ++i)
-            PyTuple_SET_ITEM(*slot, i, PyLong_FromSsize_t(places[i])); /* small: never fails */
-    }
+            if (!add_number(parts, places[i])) return NULL;
     PyObject* result = PyTuple_New(count);
-    if (result == NULL) {
-        Py_CLEAR(*slot);
-        return NULL;
-    }
-    for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(result, i, Py_NewRef(joined[i]));
+    for (Py_ssize_t i = 0; result != NULL && i < count; ++i)
+        PyTuple_SET_ITEM(result, i, Py_NewRef(joined[i]));
     return result;
+}
+
+/* Whether a shape is what it and another one broadcast to. */
+static int covers(PyObject* shape, PyObject* other) {
+    const Py_ssize_t more = PyTuple_GET_SIZE(shape) - PyTuple_GET_SIZE(other);
+    if (more < 0) return 0;
+    for (Py_ssize_t axis = 0; axis < PyTuple_GET_SIZE(other); ++axis) {
+        const long long extent = PyLong_AsLongLong(PyTuple_GET_ITEM(other, axis));
+        if (extent != 1 && extent != PyLong_AsLongLong(PyTuple_GET_ITEM(shape, more + axis)))
+            return 0;
+    }
+    return 1;
 }
 
 /* The shape that two shapes broadcast to, a new reference. */
 static PyObject* common_shape(PyObject* first, PyObject* second) {
-    if (first == second || PyObject_RichCompareBool(first, second, Py_EQ) == 1)
-        return Py_NewRef(first);
+    if (first == second || covers(first, second)) return Py_NewRef(first);
+    if (covers(second, first)) return Py_NewRef(second);
     return PyObject_CallFunctionObjArgs(core.broadcast, first, second, NULL);
 }
 
 /* Shortcuts.binary for two arrays. */
 static PyObject* with_array(PyObject* known, const Operand* x1, const Operand* x2) {
-    PyObject* slot;
-    PyObject* leaves = join(x1->leaves, x2->leaves, &slot);
-    if (leaves == NULL) return NULL;
-    PyObject* key = slot != NULL ? PyTuple_Pack(3, x1->node, x2->node, slot)
-                                 : PyTuple_Pack(2, x1->node, x2->node);
-    Py_XDECREF(slot);
-    PyObject* structure = key != NULL ? look_up(known, key) : NULL;
-    Py_XDECREF(key);
+    Parts parts;
+    parts.count = 0;
+    add(&parts, x1->node);
+    add(&parts, x2->node);
+    PyObject* leaves = join(x1->leaves, x2->leaves, &parts);
+    PyObject* structure = leaves != NULL ? find(known, &parts) : NULL;
+    let_go_of_parts(&parts);
     PyObject* shape = structure != NULL ? common_shape(x1->shape, x2->shape) : NULL;
     if (shape == NULL) Py_CLEAR(structure);
     PyObject* result = new_array(shape, structure, leaves);

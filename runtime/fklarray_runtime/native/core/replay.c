@@ -13,19 +13,18 @@ typedef struct {
 
 /* ---- the key ---- */
 
-static int add_leaf(PyObject* parts, PyObject* leaf, Objects* given) {
+static int add_leaf(Parts* parts, PyObject* leaf, Objects* given) {
     const Py_ssize_t number = number_of(given->objects, given->count, leaf);
-    if (number < given->count) return add(parts, PyLong_FromSsize_t(number));
+    if (number < given->count) return add_number(parts, number);
     if (given->count == MAX_OBJECTS / 2) return 0;
     given->objects[given->count++] = Py_NewRef(leaf);
-    if (!add(parts, Py_NewRef(Py_None))) return 0;
-    if (Py_TYPE(leaf) == core.scalar) return add(parts, PyTuple_New(0));
-    return Py_TYPE(leaf) == core.stream &&
-           add(parts, Py_NewRef(get_slot(leaf, core.stream_strides)));
+    if (!add(parts, Py_None)) return 0;
+    if (Py_TYPE(leaf) == core.scalar) return add(parts, core.no_strides);
+    return Py_TYPE(leaf) == core.stream && add(parts, get_slot(leaf, core.stream_strides));
 }
 
-static int add_array(PyObject* parts, const Operand* x, Objects* given) {
-    int is_whole = add(parts, Py_NewRef(x->node)) && add(parts, Py_NewRef(x->shape));
+static int add_array(Parts* parts, const Operand* x, Objects* given) {
+    int is_whole = add(parts, x->node) && add(parts, x->shape);
     for (Py_ssize_t i = 0; is_whole && i < PyTuple_GET_SIZE(x->leaves); ++i)
         is_whole = add_leaf(parts, PyTuple_GET_ITEM(x->leaves, i), given);
     return is_whole;
@@ -46,27 +45,21 @@ static int is_plain(PyObject* value) {
            Py_TYPE(value) == &PyType_Type;
 }
 
-static int add_argument(PyObject* parts, PyObject* value, Objects* given) {
+static int add_argument(Parts* parts, PyObject* value, Objects* given) {
     Operand x;
     if (!take_array(value, &x))
-        return is_plain(value) && add(parts, Py_NewRef((PyObject*)Py_TYPE(value))) &&
-               add(parts, Py_NewRef(value));
+        return is_plain(value) && add(parts, (PyObject*)Py_TYPE(value)) && add(parts, value);
     const int added = add_array(parts, &x, given);
     Py_DECREF(x.state);
     return added;
 }
 
 /* `_key` in replay.py; holds the arrays' leaves. */
-static PyObject* key_of(PyObject* const* arguments, Py_ssize_t count, PyObject* names,
-                        Objects* given) {
-    PyObject* parts = PyList_New(0);
-    int is_whole = parts != NULL;
-    for (Py_ssize_t i = 0; is_whole && i < count; ++i)
-        is_whole = add_argument(parts, arguments[i], given);
-    is_whole = is_whole && add(parts, names != NULL ? Py_NewRef(names) : PyTuple_New(0));
-    PyObject* key = is_whole ? PyList_AsTuple(parts) : NULL;
-    Py_XDECREF(parts);
-    return key;
+static int add_arguments(Parts* parts, PyObject* const* arguments, Py_ssize_t count,
+                         PyObject* names, Objects* given) {
+    for (Py_ssize_t i = 0; i < count; ++i)
+        if (!add_argument(parts, arguments[i], given)) return 0;
+    return add(parts, names != NULL ? names : core.no_strides);
 }
 
 /* ---- the steps ---- */
@@ -167,14 +160,57 @@ static PyObject* make(PyObject* step, const Objects* objects) {
     }
 }
 
-/* What pending.py is told of results that were recorded. */
-static int admit(const Objects* objects, Py_ssize_t from) {
-    for (Py_ssize_t i = from; i < objects->count; ++i) {
-        if (Py_TYPE(objects->objects[i]) != core.pending_reduction) continue;
-        PyObject* none = PyObject_CallOneArg(core.admit, objects->objects[i]);
-        if (none == NULL) return 0;
-        Py_DECREF(none);
+/* What this thread's pending results are counted in, a new reference; NULL after an error. */
+static PyObject* held_by_thread(void) {
+    static uint64_t thread; /* numbers begin with 1 and are not used again */
+    static PyObject* held;
+    const uint64_t current = PyThreadState_GetID(PyThreadState_Get());
+    if (thread == current) return Py_NewRef(held);
+    PyObject* found = PyObject_CallNoArgs(core.held_by_thread);
+    if (found == NULL) return NULL;
+    PyObject* before = held;
+    thread = current;
+    held = Py_NewRef(found);
+    Py_XDECREF(before);
+    return found;
+}
+
+/* As in pending.py. */
+#define LEAST_BYTES 4096
+
+/* Counts a result of so many bytes; 0 where there is no room for it. */
+static int count_in(PyObject* held, PyObject* reference, long long nbytes) {
+    const long long room = PyLong_AsLongLong(get_slot(held, core.held_room)) - nbytes;
+    PyObject* left = room >= 0 ? PyLong_FromLongLong(room) : NULL;
+    if (left == NULL || PyList_Append(get_slot(held, core.held_recent), reference) < 0) {
+        Py_XDECREF(left);
+        return 0;
     }
+    set_slot(held, core.held_room, left);
+    return 1;
+}
+
+/* `admit` in pending.py, which looks at what is held where there is no more room. */
+static int admit(PyObject* memory) {
+    const long long nbytes = PyLong_AsLongLong(get_slot(memory, core.deferred_nbytes));
+    if (nbytes < LEAST_BYTES) return 1;
+    PyObject* reference = PyWeakref_NewRef(memory, NULL);
+    PyObject* held = reference != NULL ? held_by_thread() : NULL;
+    int admitted = held != NULL && count_in(held, reference, nbytes);
+    Py_XDECREF(reference);
+    Py_XDECREF(held);
+    if (!admitted && !PyErr_Occurred()) {
+        PyObject* none = PyObject_CallOneArg(core.admit, memory);
+        admitted = none != NULL;
+        Py_XDECREF(none);
+    }
+    return admitted;
+}
+
+static int admit_all(const Objects* objects, Py_ssize_t from) {
+    for (Py_ssize_t i = from; i < objects->count; ++i)
+        if (Py_TYPE(objects->objects[i]) == core.pending_reduction && !admit(objects->objects[i]))
+            return 0;
     return 1;
 }
 
@@ -195,24 +231,22 @@ static PyObject* make_array(PyObject* recipe, Objects* objects) {
     }
     set_slot(array, core.array_state, state);
     set_slot(array, core.array_shape, Py_NewRef(part(recipe, 3)));
-    if (!admit(objects, given)) Py_CLEAR(array);
+    if (!admit_all(objects, given)) Py_CLEAR(array);
     return array;
 }
 
 PyObject* quick_replay(Front* front, PyObject* const* arguments, Py_ssize_t count,
                        PyObject* names) {
     Objects objects;
-    objects.count = 0;
+    Parts parts;
+    objects.count = parts.count = 0;
     const Py_ssize_t named = names != NULL ? PyTuple_GET_SIZE(names) : 0;
-    PyObject* key = key_of(arguments, count + named, names, &objects);
-    PyObject* recipe = key != NULL ? PyDict_GetItemWithError(front->known, key) : NULL;
-    PyObject* result = NULL;
-    if (recipe != NULL && recipe != Py_None) {
-        Py_INCREF(recipe);
-        result = make_array(recipe, &objects);
-        Py_DECREF(recipe);
-    }
-    Py_XDECREF(key);
+    PyObject *recipe = NULL, *result = NULL;
+    if (add_arguments(&parts, arguments, count + named, names, &objects))
+        recipe = find(front->known, &parts);
+    let_go_of_parts(&parts);
+    if (recipe != NULL && recipe != Py_None) result = make_array(recipe, &objects);
+    Py_XDECREF(recipe);
     for (Py_ssize_t i = 0; i < objects.count; ++i) Py_DECREF(objects.objects[i]);
     return result;
 }
