@@ -16,11 +16,26 @@ import fklarray
 from fklarray.config import config
 from fklarray.core import compiled
 from fklarray.evaluation import kernel_cache
-from fklarray_runtime import CompilerError, candidates, find_compiler, probe, target, threads
+from fklarray_runtime import (
+    CompilerError,
+    DeviceError,
+    NvccNotFound,
+    candidates,
+    describe_device,
+    device_count,
+    device_problem,
+    find_compiler,
+    find_nvcc,
+    nvcc_version,
+    probe,
+    target,
+    threads,
+)
 
 __all__ = ["clear_cache", "run", "show_cache"]
 
 _KIBIBYTE = 1 << 10
+_GIBIBYTE = 1 << 30
 _LIBRARIES = ("cupy", "torch", "jax", "ml_dtypes", "scipy", "ziglang")
 
 
@@ -42,7 +57,7 @@ def run() -> int:
     for name in _LIBRARIES:
         found = importlib.util.find_spec(name) is not None
         table.add_row(name, "installed" if found else "not installed")
-    table.add_row("devices", "cpu")
+    _add_devices(table)
     console.print(table)
     return 0 if works else 1
 
@@ -85,6 +100,29 @@ def _add_compilers(table: Table) -> bool:
         return False
     table.add_row("compiler in use", shlex.join(chosen.command))
     return True
+
+
+def _add_devices(table: Table) -> None:
+    if not device_count():
+        table.add_row("NVIDIA devices", f"none: {escape(device_problem())}")
+    for number in range(device_count()):
+        try:
+            found = describe_device(number)
+        except DeviceError as error:
+            table.add_row(f"cuda:{number}", f"no: {escape(str(error))}")
+            continue
+        free, total = (round(nbytes / _GIBIBYTE) for nbytes in (found.free, found.total))
+        table.add_row(
+            f"cuda:{number}",
+            f"{found.name} ({found.architecture}), {free} of {total} GiB free, driver for CUDA "
+            f"{found.driver}",
+        )
+    try:
+        nvcc = find_nvcc()
+    except NvccNotFound as error:
+        table.add_row("nvcc", f"none, device arrays are slow: {escape(str(error))}")
+    else:
+        table.add_row("nvcc", f"{escape(str(nvcc))}: {nvcc_version(nvcc)}")
 
 
 def clear_cache() -> int:

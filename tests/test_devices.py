@@ -291,7 +291,8 @@ print(*[str(one.message) for one in seen])
 """
     environment = {**os.environ, "FKLARRAY_NVCC": str(tmp_path / "nvcc")}
     command = [sys.executable, "-c", code]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
     assert "nvcc" in run.stdout
 
 
@@ -380,13 +381,13 @@ def test_the_cuda_array_interface(x: xp.Array) -> None:
 def test_memory_goes_back(x: xp.Array) -> None:
     gc.collect()
     xp.materialize(x)
-    before = describe_device(0).free
+    before = describe_device(0).pool
     for _ in range(50):
         y = xp.from_dlpack(x * 2 + 1)
         xp.materialize(y * 3)
         del y
     gc.collect()
-    assert describe_device(0).free >= before - (64 << 20)
+    assert describe_device(0).pool <= before + (64 << 20)
 
 
 def test_threads_use_a_device_together(x: xp.Array) -> None:
