@@ -50,7 +50,7 @@ from fklarray.recording import (
 )
 from fklarray.reference import evaluate_on_numpy, reduce_on_numpy
 from fklarray.repetition import repeated_on_device
-from fklarray.single_operations import lacking, matrix_of, run_alone
+from fklarray.single_operations import lacking, matrix_of, run_alone, runs_on_devices
 from fklarray.staged_plans import staged
 from fklarray_codegen.dtypes import DTYPES, DType
 from fklarray_codegen.graph import HOST, STREAMS, Node
@@ -306,7 +306,7 @@ def _plan(
 
     A `target` of None stands for results in C order.
     """
-    if not config.compiles:
+    if not config.compiles or (device != HOST and not runs_on_devices(node)):
         return None
     plan_key: tuple[Any, ...] = (node, shape, target, *[leaf.strides for leaf in leaves])
     if not node.place and device != HOST:  # numbers alone
@@ -353,7 +353,8 @@ def _evaluate_reference(
     node: Node, leaves: tuple[Leaf, ...], shape: tuple[int, ...], targets: Sequence[Stream]
 ) -> None:
     dtypes = result_dtypes(node)
-    compiles = config.compile == "background" and has_compiler(node.place or HOST)
+    # In "sync", what is here has no code for its device as a whole.
+    compiles = config.compiles and has_compiler(node.place or HOST)
     results = evaluate_on_numpy(node, leaves, shape, _run_alone if compiles else None)
     for result, target, dtype in zip(results, targets, dtypes, strict=True):
         write_values(target, dtype, shape, result)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from fklarray_codegen.layout import contiguous_strides
 from fklarray_codegen.ops import Op, Reduction
 from fklarray_codegen.walk import Rows
 
-__all__ = ["lacking", "matrix_of", "run_alone"]
+__all__ = ["lacking", "matrix_of", "run_alone", "runs_on_devices"]
 
 
 def lacking(root: Node, shape: tuple[int, ...], rows: Rows | None = None) -> list[Unit]:
@@ -48,7 +49,7 @@ def lacking(root: Node, shape: tuple[int, ...], rows: Rows | None = None) -> lis
             assert rows is not None
             unit = _reduction_unit(node.op, node.inputs[0].dtype, shape, rows)
         else:
-            unit = None if is_exact(node) else _unit(_on_streams(node))
+            unit = None if is_exact(node) else _unit(_on_streams(node, node.place or HOST))
         if unit is not None:
             units[unit.signature] = unit
     return [unit for unit in units.values() if not is_there(unit)]
@@ -63,8 +64,9 @@ def run_alone(node: Node, operands: Sequence[Values]) -> Values:
     """Run one operation as a kernel of its own."""
     shape = np.broadcast_shapes(*[operand.shape for operand in operands])
     flat = [np.ascontiguousarray(np.broadcast_to(x, shape)).reshape(-1) for x in operands]
-    place, size = node.place or HOST, flat[0].size
-    alone = _on_streams(node)
+    size = flat[0].size
+    place = node.place if node.place and _has_device_code(node) else HOST
+    alone = _on_streams(node, place)
     plan = _plan(alone, size)
     if place == HOST:
         result = np.empty(size, NUMPY_DTYPES[node.dtype])
@@ -78,6 +80,16 @@ def run_alone(node: Node, operands: Sequence[Values]) -> Values:
     arrays.append(Stream(memory, memory.address, (1,)))
     _launch(plan, [array.value for array in arrays], arrays)
     return values_of(arrays[-1], node.dtype, shape=(size,)).reshape(shape)
+
+
+@lru_cache(maxsize=4096)
+def runs_on_devices(root: Node) -> bool:
+    """Return whether there is device code for all operations of an expression."""
+    return all(map(_has_device_code, [step.node for step in linearise(root)]))
+
+
+def _has_device_code(node: Node) -> bool:
+    return not isinstance(node.op, Op) or node.op.runs_on_devices(node.inputs[-1].dtype)
 
 
 def _launch(plan: Plan, addresses: Sequence[int], streams: Sequence[Stream]) -> None:
@@ -119,9 +131,9 @@ def _reduction_unit(
     return draft_of(kernel[0], kernel[1], HOST).unit if kernel else None
 
 
-def _on_streams(node: Node) -> Node:
-    """Return the node of the same operation on arrays that are all in memory."""
-    streams = [leaf_node("stream", source.dtype, node.place or HOST) for source in node.inputs]
+def _on_streams(node: Node, place: str) -> Node:
+    """Return the node of the same operation on arrays that are all in memory of a device."""
+    streams = [leaf_node("stream", source.dtype, place) for source in node.inputs]
     if isinstance(node.op, Op):
         return apply(node.op, tuple(streams), tuple((index,) for index in range(len(streams))))
     return cast(streams[0], node.dtype)

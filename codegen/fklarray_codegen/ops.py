@@ -75,6 +75,12 @@ class Op:
     complex_ulp: float
     doc: str
 
+    def runs_on_devices(self, dtype: DType) -> bool:
+        """Return whether there is device code: C's complex functions exist on the host only."""
+        families = ("exponential", "hyperbolic", "trigonometric")
+        of_the_library = self.family in families or self.name in ("abs", "sign", "sqrt")
+        return dtype.kind != "complex" or not of_the_library
+
     @property
     def functor(self) -> str:
         """Name of the C++ functor: ``bitwise_and`` is ``BitwiseAnd``."""
