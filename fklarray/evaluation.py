@@ -57,7 +57,14 @@ from fklarray_codegen.graph import HOST, STREAMS, Node
 from fklarray_codegen.layout import broadcast_shapes, contiguous_strides
 from fklarray_codegen.ops import Reduction
 from fklarray_codegen.walk import Rows
-from fklarray_runtime import Buffer, native_functions, pool_bytes, trim
+from fklarray_runtime import (
+    Buffer,
+    DeviceBuffer,
+    current_stream,
+    native_functions,
+    pool_bytes,
+    trim,
+)
 
 __all__ = [
     "compile_seconds",
@@ -336,6 +343,8 @@ def connect_core(array: type[Any], **recording: Callable[..., object]) -> None:
         deferred_stream=DeferredStream,
         scalar=Scalar,
         buffer=Buffer,
+        device_buffer=DeviceBuffer,
+        current_stream=current_stream,
         pending_reduction=PendingReduction,
         plan=Plan,
         stream_op=STREAMS[DTYPES["bool"]].op,

@@ -16,9 +16,10 @@ from fklarray.config import config
 from fklarray.core import prepare_launch
 from fklarray.fusion import Pattern
 from fklarray.kernels import Kernel, Unit, architecture_of, build, kernel_cache
+from fklarray.placement import number_of
 from fklarray_codegen import INCLUDE
 from fklarray_codegen.dtypes import DType
-from fklarray_codegen.graph import HOST, STREAMS, Node
+from fklarray_codegen.graph import HOST, Node, leaf_node
 from fklarray_codegen.layout import (
     DEVICE_ROW,
     ROW,
@@ -247,8 +248,8 @@ def _launch_of(
     results: list[tuple[int, int, tuple[int, ...]]],
     space: tuple[int, ...],
 ) -> object:
-    if plan.place != HOST:
-        return None
+    if plan.place != HOST and plan.periodic:
+        return None  # a kernel repeats them there
     formats = [_format(leaf.dtype) if leaf.op == "scalar" else "P" for leaf in leaves]
     return prepare_launch(
         plan.kernel,
@@ -259,12 +260,19 @@ def _launch_of(
         numbers,
         tuple(math.prod(shape) * dtype.itemsize for dtype, shape in targets),
         tuple(
-            (target, memory, STREAMS[targets[target][0]], contiguous_strides(shape))
+            (
+                target,
+                memory,
+                leaf_node("stream", targets[target][0], plan.place),
+                contiguous_strides(shape),
+            )
             for target, memory, shape in results
         ),
         tuple((leaf, dtype.itemsize, *period, plan.row) for leaf, dtype, period in plan.periodic),
         plan.operations,
         math.prod(space) * plan.operations <= _BRIEF,
+        -1 if plan.place == HOST else number_of(plan.place),
+        plan.place,
     )
 
 

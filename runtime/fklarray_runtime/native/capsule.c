@@ -78,8 +78,11 @@ static void* new_untyped_capsule(void* managed, int versioned) {
 
 const fkl_functions* fkl_functions_table(void) {
     static const fkl_functions table = {
-        .abi = 1,
+        .abi = 2,
         .allocate = fkl_pool_allocate,
+        .device_allocate = fkl_device_allocate,
+        .device_address = fkl_device_address,
+        .device_launch = fkl_device_launch,
         .launch = fkl_kernel_launch,
         .export_tensor = fkl_export_tensor,
         .new_capsule = new_untyped_capsule,

@@ -168,8 +168,12 @@ int fkl_device_trim(int32_t device);
 /* ---- capsule.c: what compiled callers in another extension use ---- */
 
 typedef struct {
-    int32_t abi; /* 1 */
+    int32_t abi; /* 2 */
     uintptr_t (*allocate)(size_t nbytes);
+    uintptr_t (*device_allocate)(int32_t device, size_t nbytes, void* stream, int* code);
+    uint64_t (*device_address)(uintptr_t block);
+    int (*device_launch)(const fkl_kernel* kernel, const char* data, int32_t device, void* stream,
+                         const uint64_t* blocks, int32_t count);
     int (*launch)(const fkl_kernel* kernel, const char* data, void* stream);
     void* (*export_tensor)(uintptr_t block, uintptr_t address, DLDevice device,
                            const int64_t* shape, int32_t ndim, int code, int bits, int versioned,

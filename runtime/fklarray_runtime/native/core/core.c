@@ -194,6 +194,9 @@ static int find_slots(PyTypeObject* array, PyTypeObject* node, PyTypeObject* dty
         {core.pending_reduction, "shape", &core.pending_shape},
         {core.pending_reduction, "rows", &core.pending_rows},
         {core.plan, "launch", &core.plan_launch},
+        {core.device_buffer, "device", &core.device_buffer_device},
+        {core.device_buffer, "place", &core.device_buffer_place},
+        {core.device_buffer, "_imported", &core.device_buffer_imported},
         {core.held, "recent", &core.held_recent},
         {core.held, "room", &core.held_room},
     };
@@ -206,7 +209,8 @@ static int find_slots(PyTypeObject* array, PyTypeObject* node, PyTypeObject* dty
 
 PyDoc_STRVAR(connect_doc,
              "connect(*, array, node, dtype, stream, deferred_stream, scalar, buffer, "
-             "pending_reduction, plan, held, stream_op, settings, patterns, plans, broadcast, "
+             "device_buffer, current_stream, pending_reduction, plan, held, stream_op, settings, "
+             "patterns, plans, broadcast, "
              "resolve, reduce, admit, held_by_thread, runtime)\n--\n\n"
              "Give the core the library's classes and what it looks up; it works from then on.");
 
@@ -225,6 +229,7 @@ static int take_classes(PyObject* keywords) {
            (core.deferred_stream = take(keywords, "deferred_stream", type)) != NULL &&
            (core.scalar = take(keywords, "scalar", type)) != NULL &&
            (core.buffer = take(keywords, "buffer", type)) != NULL &&
+           (core.device_buffer = take(keywords, "device_buffer", type)) != NULL &&
            (core.pending_reduction = take(keywords, "pending_reduction", type)) != NULL &&
            (core.plan = take(keywords, "plan", type)) != NULL &&
            (core.held = take(keywords, "held", type)) != NULL;
@@ -239,6 +244,7 @@ static int take_objects(PyObject* keywords) {
            (core.broadcast = take(keywords, "broadcast", &PyBaseObject_Type)) != NULL &&
            (core.resolve = take(keywords, "resolve", &PyBaseObject_Type)) != NULL &&
            (core.reduce = take(keywords, "reduce", &PyBaseObject_Type)) != NULL &&
+           (core.current_stream = take(keywords, "current_stream", &PyBaseObject_Type)) != NULL &&
            (core.admit = take(keywords, "admit", &PyBaseObject_Type)) != NULL &&
            (core.held_by_thread = take(keywords, "held_by_thread", &PyBaseObject_Type)) != NULL;
 }
@@ -248,7 +254,7 @@ static int take_runtime(PyObject* keywords) {
     if (address == NULL) return 0;
     core.runtime = (const fkl_functions*)PyLong_AsVoidPtr(address);
     Py_DECREF(address);
-    if (core.runtime != NULL && core.runtime->abi == 1) return 1;
+    if (core.runtime != NULL && core.runtime->abi == 2) return 1;
     PyErr_SetString(PyExc_ImportError, "fklarray_runtime._core is of another version");
     return 0;
 }

@@ -16,7 +16,8 @@
 /* The library's classes, and where in their objects each attribute of their __slots__ lies. */
 typedef struct {
     PyTypeObject* array; /* connected last: NULL until the core may be used */
-    PyTypeObject *stream, *deferred_stream, *scalar, *buffer, *pending_reduction, *plan, *held;
+    PyTypeObject *stream, *deferred_stream, *scalar, *buffer, *device_buffer;
+    PyTypeObject *pending_reduction, *plan, *held;
     Py_ssize_t array_shape, array_state;
     Py_ssize_t node_op, node_dtype;
     Py_ssize_t stream_buffer, stream_strides, stream_value;
@@ -28,6 +29,7 @@ typedef struct {
     Py_ssize_t pending_reduction_of, pending_shape, pending_rows, pending_passes;
     Py_ssize_t plan_launch;
     Py_ssize_t held_recent, held_room;
+    Py_ssize_t device_buffer_device, device_buffer_place, device_buffer_imported;
     PyObject* no_strides;     /* those of numbers: the empty tuple */
     PyObject* stream_op;      /* `op` of the nodes of arrays in memory */
     PyObject* settings;       /* dict of the settings that were read */
@@ -36,6 +38,7 @@ typedef struct {
     PyObject* broadcast;      /* the shape that two shapes broadcast to */
     PyObject* resolve;        /* the leaf in memory for one that is yet to be computed */
     PyObject* reduce;         /* what computes a pending reduction */
+    PyObject* current_stream; /* of a device */
     PyObject* admit;          /* counts a pending result */
     PyObject* held_by_thread; /* what it is counted in */
     const fkl_functions* runtime;
@@ -152,7 +155,9 @@ typedef struct {
     const fkl_kernel* entry;
     void* executor;
     long long operations;
-    int brief; /* keeps the GIL */
+    int brief;               /* keeps the GIL */
+    int32_t device;          /* its number; -1 for the host */
+    PyObject *number, *name; /* the same, and the device's name, for Python; else NULL */
     Py_ssize_t leaves, targets, results, repeats;
     Place* places; /* of the leaves' values, then of the arrays' addresses */
     Result* result;

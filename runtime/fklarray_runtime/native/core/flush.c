@@ -32,7 +32,7 @@ static PyObject* computed_buffer(PyObject* state, PyObject* shape) {
     PyObject* stream = PyTuple_GET_ITEM(leaves, 0);
     if (Py_TYPE(stream) != core.stream) return NULL;
     PyObject* buffer = get_slot(stream, core.stream_buffer);
-    if (Py_TYPE(buffer) != core.buffer) return NULL;
+    if (Py_TYPE(buffer) != core.buffer && Py_TYPE(buffer) != core.device_buffer) return NULL;
     const unsigned long long address =
         PyLong_AsUnsignedLongLongMask(get_slot(stream, core.stream_value));
     if (address != ((fkl_owner*)buffer)->address) return NULL;
@@ -198,9 +198,9 @@ PyObject* quick_dlpack(Front* front, PyObject* const* arguments, Py_ssize_t coun
     PyObject* leaves = PyTuple_GET_ITEM(state, 1);
     PyObject* result = NULL;
     /* `is_private` in interchange.py: nobody but the array refers to the state or what it holds. */
-    if (buffer != NULL && Py_REFCNT(state) == 2 && Py_REFCNT(leaves) == 1 &&
-        Py_REFCNT(PyTuple_GET_ITEM(leaves, 0)) == 1 && Py_REFCNT(buffer) == 1 &&
-        !((fkl_owner*)buffer)->readonly)
+    if (buffer != NULL && Py_TYPE(buffer) == core.buffer && Py_REFCNT(state) == 2 &&
+        Py_REFCNT(leaves) == 1 && Py_REFCNT(PyTuple_GET_ITEM(leaves, 0)) == 1 &&
+        Py_REFCNT(buffer) == 1 && !((fkl_owner*)buffer)->readonly)
         result =
             export_buffer((fkl_owner*)buffer, get_slot(PyTuple_GET_ITEM(state, 0), core.node_dtype),
                           shape, versioned);

@@ -98,12 +98,13 @@ static PyObject* new_launch(PyTypeObject* type, PyObject* arguments, PyObject* k
     unsigned long long entry, executor;
     long long operations;
     const char* formats;
-    int brief;
+    int brief, device;
+    const char* name;
     (void)keywords;
-    if (!PyArg_ParseTuple(arguments, "OKKSO!sO!O!O!O!Lp", &kernel, &entry, &executor, &block,
+    if (!PyArg_ParseTuple(arguments, "OKKSO!sO!O!O!O!Lpis", &kernel, &entry, &executor, &block,
                           &PyTuple_Type, &offsets, &formats, &PyTuple_Type, &numbers, &PyTuple_Type,
                           &sizes, &PyTuple_Type, &results, &PyTuple_Type, &repeats, &operations,
-                          &brief))
+                          &brief, &device, &name))
         return NULL;
     Launch* launch = (Launch*)type->tp_alloc(type, 0);
     if (launch == NULL) return NULL;
@@ -113,8 +114,12 @@ static PyObject* new_launch(PyTypeObject* type, PyObject* arguments, PyObject* k
     launch->executor = (void*)(uintptr_t)executor;
     launch->operations = operations;
     launch->brief = brief;
-    if (!fill_targets(launch, sizes) || !fill_places(launch, offsets, formats, numbers) ||
-        !fill_results(launch, results) || !fill_repeats(launch, repeats))
+    launch->device = device;
+    launch->number = PyLong_FromLong(device);
+    launch->name = PyUnicode_FromString(name);
+    if (launch->number == NULL || launch->name == NULL || !fill_targets(launch, sizes) ||
+        !fill_places(launch, offsets, formats, numbers) || !fill_results(launch, results) ||
+        !fill_repeats(launch, repeats))
         Py_CLEAR(launch);
     return (PyObject*)launch;
 }
@@ -123,6 +128,8 @@ static void destroy_launch(PyObject* self) {
     Launch* launch = (Launch*)self;
     Py_XDECREF(launch->kernel);
     Py_XDECREF(launch->block);
+    Py_XDECREF(launch->number);
+    Py_XDECREF(launch->name);
     for (Py_ssize_t i = 0; i < launch->results; ++i) {
         Py_XDECREF(launch->result[i].node);
         Py_XDECREF(launch->result[i].strides);
@@ -255,10 +262,26 @@ static int repeat_rows(const Launch* launch, char* block, PyObject** rows) {
     return 1;
 }
 
+static PyObject* new_device_buffer(const Launch* launch, size_t nbytes, void* stream) {
+    int code;
+    const uintptr_t block = core.runtime->device_allocate(launch->device, nbytes, stream, &code);
+    PyObject* buffer = block != 0 ? new_object(core.device_buffer) : NULL;
+    if (buffer == NULL) return NULL; /* Python tries again, and says what went wrong */
+    fkl_owner* owner = (fkl_owner*)buffer;
+    owner->block = block;
+    owner->address = (uintptr_t)core.runtime->device_address(block);
+    owner->nbytes = nbytes;
+    set_slot(buffer, core.device_buffer_device, Py_NewRef(launch->number));
+    set_slot(buffer, core.device_buffer_place, Py_NewRef(launch->name));
+    set_slot(buffer, core.device_buffer_imported, Py_NewRef(Py_False));
+    return buffer;
+}
+
 /* New buffers for what a launch writes. */
-static int make_buffers(const Launch* launch, char* block, PyObject** buffers) {
+static int make_buffers(const Launch* launch, char* block, PyObject** buffers, void* stream) {
     for (Py_ssize_t i = 0; i < launch->targets; ++i) {
-        buffers[i] = new_buffer(launch->nbytes[i]);
+        buffers[i] = launch->device < 0 ? new_buffer(launch->nbytes[i])
+                                        : new_device_buffer(launch, launch->nbytes[i], stream);
         if (buffers[i] == NULL) {
             release(buffers, i);
             return 0;
@@ -278,13 +301,54 @@ static int call_kernel(const Launch* launch, const char* block) {
     return code;
 }
 
+/* The blocks that a launch on a device reads and writes; 0 if one is not there. */
+static int find_blocks(const Launch* launch, PyObject* const* leaves, PyObject* const* buffers,
+                       uint64_t* blocks) {
+    int32_t count = 0;
+    for (Py_ssize_t i = 0; i < launch->leaves; ++i) {
+        PyObject* leaf = leaves[launch->places[i].leaf];
+        if (Py_TYPE(leaf) != core.stream) continue;
+        PyObject* buffer = get_slot(leaf, core.stream_buffer);
+        if (Py_TYPE(buffer) != core.device_buffer || count == MAX_MET) return 0;
+        blocks[count++] = ((fkl_owner*)buffer)->block;
+    }
+    for (Py_ssize_t i = 0; i < launch->targets; ++i)
+        blocks[count++] = ((fkl_owner*)buffers[i])->block;
+    return count;
+}
+
+/* The stream of a device that work is queued on; NULL, and no exception, where Python is to ask. */
+static void* current_stream(const Launch* launch) {
+    PyObject* handle = PyObject_CallOneArg(core.current_stream, launch->number);
+    void* stream = handle != NULL ? PyLong_AsVoidPtr(handle) : NULL;
+    Py_XDECREF(handle);
+    PyErr_Clear();
+    return stream;
+}
+
+static int launch_on_device(const Launch* launch, const char* block, void* stream,
+                            PyObject* const* leaves, PyObject* const* buffers) {
+    uint64_t blocks[MAX_MET + MAX_TARGETS];
+    const int count = find_blocks(launch, leaves, buffers, blocks);
+    int code = -1;
+    if (count == 0) return code;
+    Py_BEGIN_ALLOW_THREADS; /* a launch waits where too many are queued */
+    code = core.runtime->device_launch(launch->entry, block, launch->device, stream, blocks, count);
+    Py_END_ALLOW_THREADS;
+    return code;
+}
+
 int run_launch(const Launch* launch, PyObject* const* leaves, Py_ssize_t count,
                PyObject** buffers) {
     _Alignas(16) char block[MAX_BLOCK + 16]; /* a place takes at most 16 bytes */
     PyObject* rows[MAX_REPEATS];
     if (!fill_in(launch, leaves, count, block) || !repeat_rows(launch, block, rows)) return 0;
-    int done = make_buffers(launch, block, buffers);
-    if (done && call_kernel(launch, block) != 0) {
+    void* stream = launch->device >= 0 ? current_stream(launch) : NULL;
+    int done =
+        (launch->device < 0 || stream != NULL) && make_buffers(launch, block, buffers, stream);
+    if (done &&
+        (launch->device < 0 ? call_kernel(launch, block)
+                            : launch_on_device(launch, block, stream, leaves, buffers)) != 0) {
         release(buffers, launch->targets); /* Python launches again, and says what went wrong */
         done = 0;
     }
