@@ -317,12 +317,22 @@ FK_HOST_DEVICE_STATIC Pack<T, Lanes> from_stored_bits(const Pack<Bits, Lanes>& b
     return pack;
 }
 
+// What computes two numbers at once, in types for which there is such a thing.
+template <typename T, typename Name, typename... Rest>
+struct OnPairs {
+    static constexpr bool exists = false;
+};
+
 template <typename Name, typename T, int Lanes, typename... Packs>
 FK_HOST_DEVICE_STATIC auto lift(const Pack<T, Lanes>& first, const Packs&... rest) {
     using Functor = typename FunctorFor<Name, T>::type;
     using Result = typename Name::template Result<T, typename Packs::value_type...>;
-    if constexpr (is_sixteen_bits<T> || (is_sixteen_bits<typename Packs::value_type> || ...) ||
-                  is_sixteen_bits<Result>) {
+    using Pairs = OnPairs<T, Name, typename Packs::value_type...>;
+    if constexpr (Pairs::exists && Lanes % 2 == 0) {
+        return Pairs::lift(first, rest...);
+    } else if constexpr (is_sixteen_bits<T> ||
+                         (is_sixteen_bits<typename Packs::value_type> || ...) ||
+                         is_sixteen_bits<Result>) {
         if constexpr (on_stored_bits<Functor>) {
             return from_stored_bits<Result>(
                 lift<Functor>(stored_bits(first), stored_bits(rest)...));
