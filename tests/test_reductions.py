@@ -128,6 +128,24 @@ def test_bits_depend_on_the_shape_alone(
         np.testing.assert_array_equal(other, first)
 
 
+def _rounded_product(a: Any, b: Any) -> Any:
+    real = a.real * b.real - a.imag * b.imag
+    return real + 1j * (a.real * b.imag + a.imag * b.real)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_products_of_complex_numbers_are_rounded_one_by_one(axis: int, dtype: str) -> None:
+    """Compilers may fuse what is computed of single numbers, though they are told not to."""
+    parts = RNG.standard_normal((2, 64, 32))
+    wanted = values = (parts[0] + 1j * parts[1]).astype(dtype)
+    while wanted.shape[1] > 1:  # 32 elements are 32 partial values, which are folded in halves
+        half = wanted.shape[1] // 2
+        wanted = _rounded_product(wanted[:, :half], wanted[:, half:]).astype(dtype)
+    found = xp.prod(xp.asarray(values if axis else values.T.copy()), axis=axis)
+    np.testing.assert_array_equal(np.asarray(found), wanted[:, 0])
+
+
 @pytest.mark.parametrize("width", [2879, 2881, 2887, 2888, 2889, 4320 + 1])
 def test_tiles_of_columns_do_not_touch_each_others_elements(width: int, device: str) -> None:
     """The last pack of a row is moved back, and may lie in a tile of its own."""

@@ -32,7 +32,10 @@ template <int Lanes, typename StageType>
 class ColumnFold {
     using S = States<Lanes, typename StageType::Ends>;
     static constexpr int max_bytes = FKLARRAY_CACHE_BYTES / 2;
+    // Rows of a partial value that are appended at once, so that it is read and written less often;
+    // more of them would be too many places in memory at a time.
     static constexpr int together = 4;
+    static constexpr bool is_short = StageType::Chain::size <= 2;
 
 public:
     using Value = typename S::type;
@@ -43,11 +46,11 @@ public:
         return levels;
     }
 
-    // The widest tile whose running values fit.
+    // The widest tile whose running values fit, of an odd number of packs: see rows().
     static constexpr std::int64_t max_packs(std::int64_t rows) {
         const std::int64_t packs =
             max_bytes / static_cast<std::int64_t>(sizeof(Value)) / (partial_values + levels(rows));
-        return packs > 2 ? packs : 2;
+        return packs > 3 ? (packs - 1) | 1 : 3;
     }
 
     // Folds rows [begin, end), `begin` being a multiple of a chunk and of a power of two chunks not
@@ -56,14 +59,16 @@ public:
                                                std::int64_t begin, std::int64_t end,
                                                Value* results) {
         const int width = tile.end - tile.begin;
+        // Odd: a column's partial values lie in different sets of the cache.
+        const int stride = width | 1;
         // No constructor runs over memory that is written before it is read.
         alignas(64) char memory[max_bytes];
         Value* const partial = reinterpret_cast<Value*>(memory);
-        Value* const pairs = partial + partial_values * width;
+        Value* const pairs = partial + partial_values * stride;
         std::uint64_t chunks = 0;
         for (std::int64_t row = begin; row < end; row += chunk_length, ++chunks) {
             const std::int64_t stop = smaller(row + chunk_length, end);
-            fold_chunk(stage, tile, row, stop, partial);
+            fold_chunk(stage, tile, row, stop, partial, stride);
             int level = 0;
             for (; (chunks >> level & 1) != 0; ++level) {
                 combine(partial, pairs + level * width, partial, width);
@@ -95,7 +100,7 @@ public:
 
 private:
     FK_HOST_STATIC Value at(const StageType& stage, const Tile& tile, int x, std::int64_t row) {
-        return run_chain(Point{x, static_cast<int>(row), tile.z}, stage.chain,
+        return run_chain(Point{x, as_int(row), tile.z}, stage.chain,
                          [&](const auto& registers)
                              FKLARRAY_INLINED { return S::start(registers, row); });
     }
@@ -104,63 +109,70 @@ private:
         for (int x = 0; x < width; ++x) to[x] = S::combine(a[x], b[x]);
     }
 
-    // Takes in rows begin, begin + partial_values, and so on, as long as they lie before `end`.
-    FK_HOST_STATIC Value over(const StageType& stage, const Tile& tile, int x, std::int64_t begin,
-                              std::int64_t end, Value running) {
-        for (std::int64_t row = begin; row < end; row += partial_values) {
-            running = S::append(running, at(stage, tile, x, row));
+    // Appends rows row, row + partial_values, and so on. Where each row of a short chain begins is
+    // known outside the loop over packs; there is one copy of a longer one.
+    template <int Count>
+    FK_HOST_STATIC Value append(const StageType& stage, const Tile& tile, int x, std::int64_t row,
+                                std::int64_t count, Value running) {
+        if constexpr (is_short) {
+            return append(stage, tile, x, row, running, std::make_index_sequence<Count>());
+        } else {
+            for (std::int64_t i = 0; i < count; ++i, row += partial_values) {
+                running = S::append(running, at(stage, tile, x, row));
+            }
+            return running;
         }
-        return running;
     }
 
-    // The same for as many rows as are taken together: where each begins is known outside the loop.
     template <std::size_t... Is>
-    FK_HOST_STATIC Value over_all(const StageType& stage, const Tile& tile, int x,
-                                  std::int64_t begin, Value running, std::index_sequence<Is...>) {
-        ((running = S::append(running,
-                              at(stage, tile, x, begin + static_cast<int>(Is) * partial_values))),
+    FK_HOST_STATIC Value append(const StageType& stage, const Tile& tile, int x, std::int64_t row,
+                                Value running, std::index_sequence<Is...>) {
+        ((running =
+              S::append(running, at(stage, tile, x, row + static_cast<int>(Is) * partial_values))),
          ...);
         return running;
     }
 
+    // Appends `count` rows (row, row + partial_values, ...) to a partial value of each column.
+    template <int Most = together>
+    FK_HOST_STATIC void take(const StageType& stage, const StageType& inside, const Tile& tile,
+                             std::int64_t row, std::int64_t count, bool is_first, Value* running) {
+        if constexpr (is_short && Most > 1) {
+            if (count < Most) {
+                take<Most - 1>(stage, inside, tile, row, count, is_first, running);
+                return;
+            }
+        }
+        const Value neutral = S::neutral();
+        // The last pack of a row may have to be moved back.
+        const int whole = tile.end - (tile.is_last ? 1 : 0);
+        for (int x = tile.begin; x < whole; ++x, ++running) {
+            *running = append<Most>(inside, tile, x, row, count, is_first ? neutral : *running);
+        }
+        if (tile.is_last) {
+            *running = append<Most>(stage, tile, whole, row, count, is_first ? neutral : *running);
+        }
+    }
+
     // Leaves the chunk's results in the first of the partial values.
     FK_HOST_STATIC void fold_chunk(const StageType& stage, const Tile& tile, std::int64_t begin,
-                                   std::int64_t end, Value* partial) {
+                                   std::int64_t end, Value* partial, int stride) {
         const int width = tile.end - tile.begin;
         const Value neutral = S::neutral();
         const StageType inside = unbounded(stage);
-        // The last pack of a row may have to be moved back.
-        const int whole = tile.begin + width - (tile.is_last ? 1 : 0);
-        // Some rows of a partial value at once, so that it is read and written less often; more of
-        // them would be too many places in memory at a time.
         const std::int64_t step = together * partial_values;
         for (std::int64_t row = begin; row < end; row += step) {
             const std::int64_t stop = smaller(row + step, end);
             const std::int64_t rows = smaller(stop - row, partial_values);
             for (std::int64_t i = 0; i < rows; ++i) {
-                Value* running = partial + i * width;
-                if (StageType::Chain::size <= 2 && row + step <= end) {
-                    for (int x = tile.begin; x < whole; ++x, ++running) {
-                        *running =
-                            over_all(inside, tile, x, row + i, row == begin ? neutral : *running,
-                                     std::make_index_sequence<together>());
-                    }
-                } else {
-                    for (int x = tile.begin; x < whole; ++x, ++running) {
-                        *running =
-                            over(inside, tile, x, row + i, stop, row == begin ? neutral : *running);
-                    }
-                }
-                if (tile.is_last) {
-                    *running =
-                        over(stage, tile, whole, row + i, stop, row == begin ? neutral : *running);
-                }
+                const std::int64_t count = (stop - row - i - 1) / partial_values + 1;
+                take(stage, inside, tile, row + i, count, row == begin, partial + i * stride);
             }
         }
         const int filled = static_cast<int>(smaller(end - begin, partial_values));
-        for (int x = filled * width; x < partial_values * width; ++x) partial[x] = neutral;
+        for (int x = filled * stride; x < partial_values * stride; ++x) partial[x] = neutral;
         for (int x = 0; x < width; ++x)
-            partial[x] = S::template fold_partials<partial_values>(partial + x, width);
+            partial[x] = S::template fold_partials<partial_values>(partial + x, stride);
     }
 };
 
@@ -178,7 +190,7 @@ struct ColumnScan<Lanes, Stage<Work::scan, Chain, fk::Tuple<Scans...>>> {
                                                std::int64_t rows, Running* running) {
         for (std::int64_t row = 0; row < rows; ++row) {
             for (int x = tile.begin; x < tile.end; ++x) {
-                const Point thread{x, static_cast<int>(row), tile.z};
+                const Point thread{x, as_int(row), tile.z};
                 run_chain(thread, stage.chain, [&](const auto& registers) FKLARRAY_INLINED {
                     take_in(thread, registers, stage.ends, running[x - tile.begin],
                             std::index_sequence_for<Scans...>());
@@ -294,7 +306,7 @@ private:
                                                  std::int64_t rows) {
         for (std::int64_t row = 0; row < rows; ++row) {
             for (int x = tile.begin; x < tile.end; ++x) {
-                fklarray::run_writes(Point{x, static_cast<int>(row), tile.z}, stage);
+                fklarray::run_writes(Point{x, fklarray::as_int(row), tile.z}, stage);
             }
         }
     }

@@ -21,6 +21,7 @@ constexpr bool is_complex<Complex<T>> = true;
 // Comparisons on vectors give masks of 0 and -1; Result says that they mean bool.
 struct VectorFunctor {
     static constexpr bool is_long = false;
+    static constexpr bool by_component = false;
     template <typename T, typename...>
     using Result = T;
     template <typename... Ts>
@@ -31,6 +32,11 @@ struct VectorFunctor {
 struct ComponentFunctor : VectorFunctor {
     template <typename...>
     static constexpr bool on_vectors = true;
+};
+
+// Parent of those that do the same to every component of complex numbers, which stay together.
+struct EachComponent : ComponentFunctor {
+    static constexpr bool by_component = true;
 };
 
 // Parent of the functors that ask a question.
@@ -227,11 +233,15 @@ FK_HOST_DEVICE_STATIC auto lift_lanes(const Pack<T, Lanes>& first, const Packs&.
 #define FKLARRAY_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, Signed<decltype(a)>{__VA_ARGS__})
 #endif
 
-template <typename V>
-struct Halves {
-    V low;
-    V high;
-};
+// Not through memory, where gcc can: a load of what two stores have written waits for both.
+template <typename V, std::size_t... Is>
+FK_HOST_STATIC auto joined(V low, V high, std::index_sequence<Is...>) {
+#if defined(__clang__) || __GNUC__ >= 12
+    return __builtin_shufflevector(low, high, Is...);
+#else
+    return bit_cast<Vector<Element<V>, sizeof...(Is)>>(Halves<V>{low, high});
+#endif
+}
 
 // The function on the lower and the upper half of vectors: for what needs wider lanes inside than
 // outside, and would not fit into registers whole.
@@ -241,7 +251,7 @@ FK_HOST_STATIC auto halved(V x, Vs... rest) {
     const auto low = Function::exec(bit_cast<Half>(x).low, bit_cast<Half>(rest).low...);
     const auto high = Function::exec(bit_cast<Half>(x).high, bit_cast<Half>(rest).high...);
     using Part = std::remove_const_t<decltype(low)>;
-    return bit_cast<Like<V, Element<Part>>>(Halves<Part>{low, high});
+    return joined(low, high, std::make_index_sequence<2 * Shape<Part>::lanes>());
 }
 
 // What functors on vectors take: complex numbers come apart into a vector of each component.
@@ -251,16 +261,13 @@ struct Components;
 template <typename T, int Lanes, std::size_t... Is>
 struct Components<Complex<T>, Lanes, std::index_sequence<Is...>> {
     using Part = Vector<T, Lanes>;
-    FK_HOST_STATIC Complex<Part> split(const Complex<T> (&numbers)[Lanes]) {
-        const auto half = bit_cast<Halves<Part>>(numbers);
-        return {FKLARRAY_SHUFFLE(half.low, half.high, (2 * Is)...),
-                FKLARRAY_SHUFFLE(half.low, half.high, (2 * Is + 1)...)};
+    FK_HOST_STATIC Complex<Part> split(const Halves<Part>& numbers) {
+        return {FKLARRAY_SHUFFLE(numbers.low, numbers.high, (2 * Is)...),
+                FKLARRAY_SHUFFLE(numbers.low, numbers.high, (2 * Is + 1)...)};
     }
-    FK_HOST_STATIC void join(Complex<T> (&numbers)[Lanes], const Complex<Part>& parts) {
-        const Halves<Part> half = {
-            FKLARRAY_SHUFFLE(parts.re, parts.im, (Is / 2 + Is % 2 * Lanes)...),
-            FKLARRAY_SHUFFLE(parts.re, parts.im, ((Is + Lanes) / 2 + Is % 2 * Lanes)...)};
-        __builtin_memcpy(&numbers, &half, sizeof(half));
+    FK_HOST_STATIC Halves<Part> join(const Complex<Part>& parts) {
+        return {FKLARRAY_SHUFFLE(parts.re, parts.im, (Is / 2 + Is % 2 * Lanes)...),
+                FKLARRAY_SHUFFLE(parts.re, parts.im, ((Is + Lanes) / 2 + Is % 2 * Lanes)...)};
     }
 };
 
@@ -277,7 +284,7 @@ template <typename T, int Lanes, typename Value>
 FK_HOST_STATIC Pack<T, Lanes> pack_of(const Value& value) {
     Pack<T, Lanes> pack;
     if constexpr (is_complex<T>) {
-        Components<T, Lanes>::join(pack.vector, value);
+        pack.vector = Components<T, Lanes>::join(value);
     } else if constexpr (std::is_same_v<Value, Vector<T, Lanes>>) {
         pack.vector = value;
     } else {
@@ -342,6 +349,9 @@ FK_HOST_DEVICE_STATIC auto lift(const Pack<T, Lanes>& first, const Packs&... res
             return lift<Functor>(values_of(first), values_of(rest)...);
         }
 #if !defined(__CUDACC__)
+    } else if constexpr (is_complex<T> && Functor::by_component) {
+        return Pack<T, Lanes>{{Functor::exec(first.vector.low, rest.vector.low...),
+                               Functor::exec(first.vector.high, rest.vector.high...)}};
     } else if constexpr (Lanes > 1 &&
                          Functor::template on_vectors<T, typename Packs::value_type...>) {
         return pack_of<Result, Lanes>(Functor::exec(registers_of(first), registers_of(rest)...));

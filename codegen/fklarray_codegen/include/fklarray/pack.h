@@ -106,15 +106,36 @@ struct Pack<T, Lanes, std::enable_if_t<is_sixteen_bits<T>>> {
     FK_HOST_DEVICE_CNST void set(int lane, T value) { vector[lane] = value.bits; }
 };
 
-// Anything else (complex numbers) is an array.
-template <typename T, int Lanes>
-struct Pack<T, Lanes, std::enable_if_t<!std::is_arithmetic_v<T> && !is_sixteen_bits<T>>> {
-    using value_type = T;
-    static constexpr int lanes = Lanes;
-    T vector[Lanes];
+template <typename V>
+struct Halves {
+    V low;
+    V high;
+};
 
-    FK_HOST_DEVICE_CNST T get(int lane) const { return vector[lane]; }
-    FK_HOST_DEVICE_CNST void set(int lane, T value) { vector[lane] = value; }
+// Complex numbers are two vectors of components, which take turns.
+template <typename T, int Lanes>
+struct Pack<Complex<T>, Lanes> {
+    using value_type = Complex<T>;
+    static constexpr int lanes = Lanes;
+    Halves<Vector<T, Lanes>> vector;
+
+    FK_HOST_DEVICE_CNST T component(int number) const {
+        return number < Lanes ? vector.low[number] : vector.high[number - Lanes];
+    }
+    FK_HOST_DEVICE_CNST void set_component(int number, T value) {
+        if (number < Lanes) {
+            vector.low[number] = value;
+        } else {
+            vector.high[number - Lanes] = value;
+        }
+    }
+    FK_HOST_DEVICE_CNST Complex<T> get(int lane) const {
+        return {component(2 * lane), component(2 * lane + 1)};
+    }
+    FK_HOST_DEVICE_CNST void set(int lane, Complex<T> value) {
+        set_component(2 * lane, value.re);
+        set_component(2 * lane + 1, value.im);
+    }
 };
 
 template <typename T, int Lanes>

@@ -50,18 +50,33 @@ template <typename T, int Lanes>
 FK_HOST_DEVICE_STATIC Pack<T, Lanes> moved_forward(const Pack<T, Lanes>& pack, int shift, int valid,
                                                    T filler) {
     const Pack<T, Lanes> fill = splat<T, Lanes>(filler);
-    char lanes[2 * sizeof(pack)];
-    __builtin_memcpy(lanes, &pack, sizeof(pack));
-    __builtin_memcpy(lanes + (shift + valid) * sizeof(T), &fill, sizeof(fill));
-    Pack<T, Lanes> result;
-    __builtin_memcpy(&result, lanes + shift * sizeof(T), sizeof(result));
-    return result;
+#if defined(__AVX2__) && !defined(__CUDACC__)
+    // Not through memory: a load of what two stores have written waits for both.
+    if constexpr (sizeof(pack) == 32 && sizeof(T) % 4 == 0) {
+        using Words = Vector<std::int32_t, 8>;
+        constexpr int words = sizeof(T) / 4;
+        const Words number = {0, 1, 2, 3, 4, 5, 6, 7};
+        const Words moved = bit_cast<Words>(
+            __builtin_ia32_permvarsi256(bit_cast<Words>(pack), number + shift * words));
+        return bit_cast<Pack<T, Lanes>>(
+            select(number < valid * words, moved, bit_cast<Words>(fill)));
+    } else
+#endif
+    {
+        char lanes[2 * sizeof(pack)];
+        __builtin_memcpy(lanes, &pack, sizeof(pack));
+        __builtin_memcpy(lanes + (shift + valid) * sizeof(T), &fill, sizeof(fill));
+        Pack<T, Lanes> result;
+        __builtin_memcpy(&result, lanes + shift * sizeof(T), sizeof(result));
+        return result;
+    }
 }
 
 // By an elementwise functor. The state is a pack of partial values; `neutral` changes nothing it
 // is combined with, not even -0.0.
 template <typename Functor>
 struct ReductionBy {
+    static constexpr bool by_component = Functor::by_component;
     template <typename T>
     using Result = T;
     template <typename T, int Lanes>
@@ -86,12 +101,13 @@ struct ReductionBy {
     FK_HOST_DEVICE_STATIC Pack<T, Lanes> combine(const Pack<T, Lanes>& a, const Pack<T, Lanes>& b) {
         return lift<Functor>(a, b);
     }
+    // Of single elements.
     template <typename T>
     FK_HOST_DEVICE_STATIC T append_one(T a, T b) {
-        if constexpr (std::is_arithmetic_v<T>) {
-            return static_cast<T>(Functor::exec(a, b));
-        } else {
+        if constexpr (is_sixteen_bits<T>) {
             return lift<Functor>(splat<T, 1>(a), splat<T, 1>(b)).get(0);
+        } else {
+            return static_cast<T>(Functor::exec(a, b));
         }
     }
     template <int Step, typename T, int Lanes>

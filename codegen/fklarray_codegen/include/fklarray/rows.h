@@ -38,25 +38,23 @@ private:
 public:
     // Of chunks [begin, end), `begin` being a multiple of a power of two that is not less than
     // their number.
-    static __attribute__((noinline)) Value chunks(const StageType& stage, const Point& row,
+    static __attribute__((noinline)) Value chunks(const StageType& stage, const Point row,
                                                   std::int64_t begin, std::int64_t end,
                                                   std::int64_t length) {
-        const std::int64_t complete = smaller(length / chunk_length, end);
-        if (end - begin == 1) return incomplete(stage, row, begin * packs, length);
+        if (length < Lanes) return narrow(stage, row, static_cast<int>(length));
         Pairing<One> pairing;
         const StageType inside = unbounded(stage);
         Value values[group];
-        for (std::int64_t chunk = begin; chunk < complete; ++chunk) {
+        for (std::int64_t chunk = begin; chunk < end; ++chunk) {
+            const Value value = fold(partials(inside, row, chunk * packs, length));
+            if (end - begin == 1) return value;
             const int place = static_cast<int>(chunk % group);
-            values[place] = fold(steps(inside, row, chunk * packs, packs));
+            values[place] = value;
             if (place == group - 1) {
                 pairing.push(tree(values), group_level);
-            } else if (chunk == complete - 1) {
+            } else if (chunk == end - 1) {
                 for (int i = 0; i <= place; ++i) pairing.push(values[i], 0);
             }
-        }
-        if (complete < end) {
-            pairing.push(incomplete(stage, row, complete * packs, length), 0);
         }
         return pairing.total();
     }
@@ -72,10 +70,12 @@ public:
     }
 
 private:
-    FK_HOST_STATIC typename S::type at(const StageType& stage, Point thread, std::int64_t x) {
-        thread.x = static_cast<int>(x);
+    // Of a pack that was moved back only the last lanes count.
+    FK_HOST_STATIC typename S::type at(const StageType& stage, Point thread, std::int64_t x,
+                                       int valid = Lanes) {
+        thread.x = as_int(x);
         return run_chain(thread, stage.chain, [&](const auto& registers) FKLARRAY_INLINED {
-            return S::start(registers, x);
+            return S::start_last(registers, x, Lanes - valid, valid);
         });
     }
 
@@ -95,18 +95,32 @@ private:
         return S::fold_lanes(S::template fold_partials<subs>(partials.values, 1));
     }
 
-    // The partial values of `count` packs, a multiple of `subs`.
-    FK_HOST_STATIC Partials steps(const StageType& inside, const Point& row, std::int64_t x,
-                                  std::int64_t count) {
+    // From pack x to the end of the row, not more than a chunk. The last pack is moved back, and
+    // its elements forward again.
+    FK_HOST_STATIC Partials partials(const StageType& inside, const Point& row, std::int64_t x,
+                                     std::int64_t length) {
+        const std::int64_t whole = smaller(length / Lanes - x, packs);
+        const int valid = whole == packs ? 0 : static_cast<int>(length % Lanes);
+        constexpr auto indices = std::make_index_sequence<subs>();
         if constexpr (StageType::Chain::size <= 2) {
-            return unrolled(inside, row, x, count, std::make_index_sequence<subs>());
+            const std::int64_t even = whole - whole % subs;
+            Partials partials = unrolled(inside, row, x, even, indices);
+            if (whole < packs) {
+                append_rest(partials, inside, row, x + even, static_cast<int>(whole - even), valid,
+                            indices);
+            }
+            return partials;
         } else {
             // One copy of a longer chain, which takes longer than its running values in memory.
             Partials partials;
             for (typename S::type& value : partials.values) value = S::neutral();
+            const std::int64_t count = whole + (valid > 0 ? 1 : 0);
+            StageType place = inside;
             for (std::int64_t step = 0; step < count; ++step) {
+                const bool is_last = step == whole;
+                if (is_last) place = moved_back(place, Lanes - valid);
                 typename S::type& value = partials.values[step % subs];
-                value = S::append(value, at(inside, row, x + step));
+                value = S::append(value, at(place, row, x + step, is_last ? valid : Lanes));
             }
             return partials;
         }
@@ -129,31 +143,42 @@ private:
         return {{running...}};
     }
 
-    // From pack x to the end of the row, not more than a chunk. The last pack is moved back, and
-    // its elements forward again.
-    static __attribute__((noinline)) Value incomplete(const StageType& stage, Point thread,
-                                                      std::int64_t x, std::int64_t length) {
-        const std::int64_t whole = smaller(length / Lanes - x, packs);
-        const std::int64_t even = whole - whole % subs;
-        const StageType inside = unbounded(stage);
-        Partials partials = steps(inside, thread, x, even);
-        std::int64_t step = even;
-        for (; step < whole; ++step) {
-            typename S::type& value = partials.values[step % subs];
-            value = S::append(value, at(inside, thread, x + step));
+    // Fewer packs than partial values, the last of `valid` elements if there are any.
+    template <std::size_t... Is>
+    FK_HOST_STATIC void append_rest(Partials& partials, const StageType& inside, const Point& row,
+                                    std::int64_t x, int count, int valid,
+                                    std::index_sequence<Is...>) {
+        const auto append = [&](std::size_t i, const typename S::type& state) FKLARRAY_INLINED {
+            partials.values[i] = S::append(partials.values[i], state);
+        };
+        ((static_cast<int>(Is) < count ? append(Is, at(inside, row, x + Is)) : void()), ...);
+        if (valid > 0) {
+            const auto state = at(moved_back(inside, Lanes - valid), row, x + count, valid);
+            ((static_cast<int>(Is) == count ? append(Is, state) : void()), ...);
         }
-        const int valid = static_cast<int>(smaller(length - (x + step) * Lanes, Lanes));
-        if (step < packs && valid > 0) {
-            thread.x = static_cast<int>(x + step);
-            const int shift = length < Lanes ? 0 : Lanes - valid;
-            typename S::type& value = partials.values[step % subs];
-            value = S::append(
-                value, run_chain(thread, stage.chain, [&](const auto& registers) FKLARRAY_INLINED {
-                    return S::start_last(registers, x + step, shift, valid);
-                }));
-        }
+    }
+
+    // A row that is shorter than a pack.
+    FKLARRAY_COLD Value narrow(const StageType& stage, Point thread, int length) {
+        thread.x = 0;
+        Partials partials;
+        for (typename S::type& value : partials.values) value = S::neutral();
+        partials.values[0] =
+            run_chain(thread, stage.chain, [&](const auto& registers) FKLARRAY_INLINED {
+                return S::append(S::neutral(), S::start_last(registers, 0, 0, length));
+            });
         return fold(partials);
     }
+};
+
+// What single elements are added up as: both components of complex numbers at once.
+template <typename T, bool by_component>
+struct InOneRegister {
+    using type = T;
+};
+template <typename T>
+struct InOneRegister<Complex<T>, true> {
+    using type = Vector<T, 2>;
 };
 
 // One row, scanned. Each result is stored by itself: putting it into its lane takes longer than the
@@ -168,10 +193,10 @@ struct RowScan<Lanes, Stage<Work::scan, Chain, fk::Tuple<Scans...>>> {
     // By value: see Executor<TransformDPP>.
     static __attribute__((noinline)) void row(const StageType stage, Point thread,
                                               std::int64_t length) {
-        fk::Tuple<Pack<typename Scans::Value, 1>...> running;
+        fk::Tuple<Single<Scans>...> running;
         const std::int64_t packs = (length + Lanes - 1) / Lanes;
         for (std::int64_t x = 0; x < packs; ++x) {
-            thread.x = static_cast<int>(x);
+            thread.x = as_int(x);
             // The last pack is moved back: its first lanes were taken in before.
             const std::int64_t first = length < Lanes ? 0 : smaller(x * Lanes, length - Lanes);
             const Part part{first, static_cast<int>(x * Lanes - first),
@@ -184,6 +209,10 @@ struct RowScan<Lanes, Stage<Work::scan, Chain, fk::Tuple<Scans...>>> {
     }
 
 private:
+    template <typename Scan>
+    using Single =
+        typename InOneRegister<typename Scan::Value, Scan::Reduction::by_component>::type;
+
     // Lanes [begin, end) of the pack that starts with element `first` of the row.
     struct Part {
         std::int64_t first;
@@ -201,40 +230,34 @@ private:
     }
 
     template <typename Scan, typename T, int Rank, Inner inner>
-    FK_HOST_STATIC void scan(const Point& thread, const Pack<T, Lanes>& values, Pack<T, 1>& running,
-                             const StreamParams<T, Rank, inner>& params, const Part& part) {
+    FK_HOST_STATIC void scan(const Point& thread, const Pack<T, Lanes>& values,
+                             Single<Scan>& running, const StreamParams<T, Rank, inner>& params,
+                             const Part& part) {
         const std::int64_t stride = inner_stride<inner>(params.stream);
         Stored<T>* const to = row_of(thread, params) + part.first * stride;
-        T lanes[Lanes];
-        copy_lanes(lanes, values, std::make_integer_sequence<int, Lanes>());
+        Single<Scan> lanes[Lanes];
+        copy_registers<sizeof(lanes)>(lanes, &values.vector);
         // In a register, which the tuple is not.
-        T total = running.get(0);
+        Single<Scan> total = running;
         int begin = part.begin;
+        const auto put = [&](int lane) FKLARRAY_INLINED {
+            __builtin_memcpy(static_cast<void*>(to + lane * stride), &total, sizeof(total));
+        };
         if (thread.x == 0) {
             total = lanes[0];
-            to[0] = total;
+            put(0);
             begin = 1;
         }
         const auto step = [&](int lane) FKLARRAY_INLINED {
             total = Scan::Reduction::append_one(total, lanes[lane]);
-            to[lane * stride] = total;
+            put(lane);
         };
         if (begin == 0 && part.end == Lanes) {
             for (int lane = 0; lane < Lanes; ++lane) step(lane);  // of a length that is known
         } else {
             for (int lane = begin; lane < part.end; ++lane) step(lane);
         }
-        running.set(0, total);
-    }
-
-    template <typename T, int... Is>
-    FK_HOST_STATIC void copy_lanes(T* lanes, const Pack<T, Lanes>& values,
-                                   std::integer_sequence<int, Is...>) {
-        if constexpr (std::is_arithmetic_v<T>) {
-            __builtin_memcpy(lanes, &values.vector, sizeof(values.vector));
-        } else {
-            ((lanes[Is] = values.get(Is)), ...);
-        }
+        running = total;
     }
 };
 
@@ -253,7 +276,7 @@ struct Executor<fklarray::RowsDPP<Lanes>> {
         const std::int64_t rows = std::int64_t{rows_of(space)} * planes_of(space);
         const std::int64_t length = row_length({0, 0, 0}, space);
         const std::int64_t threads = fklarray::threads_for(
-            stream, rows * ((length + Lanes - 1) / Lanes) * (fklarray::stage_weight<Stages> + ...));
+            stream, rows * packsIn(length) * (fklarray::stage_weight<Stages> + ...));
         if (threads > 1 && rows < 2 * threads &&
             length >= 2 * leastSegment * fklarray::chunk_length) {
             for (std::int64_t row = 0; row < rows; ++row) {
@@ -281,35 +304,21 @@ private:
         return (length + fklarray::chunk_length - 1) / fklarray::chunk_length;
     }
 
+    FK_HOST_FUSE std::int64_t packsIn(std::int64_t length) { return (length + Lanes - 1) / Lanes; }
+
     template <typename Stage, typename Space>
     FK_HOST_STATIC void whole(const Stage& stage, const Space& space, std::int64_t begin,
                               std::int64_t end, std::int64_t length) {
-        if constexpr (Stage::work == fklarray::Work::fold) {
-            folds(stage, space, begin, end, length);
-        } else if constexpr (Stage::work == fklarray::Work::scan) {
-            scans(stage, space, begin, end, length);
-        } else {
-            const bool isOfRow = Stage::work == fklarray::Work::row;
-            const std::int64_t packs = isOfRow ? 1 : (length + Lanes - 1) / Lanes;
-            fklarray::for_rows(begin, end, space,
-                               [&](const Point& row) { elements(stage, row, 0, packs); });
-        }
-    }
-
-    template <typename Stage, typename Space>
-    FK_HOST_STATIC void folds(const Stage& stage, const Space& space, std::int64_t begin,
-                              std::int64_t end, std::int64_t length) {
-        using Fold = fklarray::RowFold<Lanes, Stage>;
         fklarray::for_rows(begin, end, space, [&](const Point& row) {
-            Fold::store(row, Fold::chunks(stage, row, 0, chunksIn(length), length), stage);
-        });
-    }
-
-    template <typename Stage, typename Space>
-    FK_HOST_STATIC void scans(const Stage& stage, const Space& space, std::int64_t begin,
-                              std::int64_t end, std::int64_t length) {
-        fklarray::for_rows(begin, end, space, [&](const Point& row) {
-            fklarray::RowScan<Lanes, Stage>::row(stage, row, length);
+            if constexpr (Stage::work == fklarray::Work::fold) {
+                using Fold = fklarray::RowFold<Lanes, Stage>;
+                Fold::store(row, Fold::chunks(stage, row, 0, chunksIn(length), length), stage);
+            } else if constexpr (Stage::work == fklarray::Work::scan) {
+                fklarray::RowScan<Lanes, Stage>::row(stage, row, length);
+            } else {
+                const bool isOfRow = Stage::work == fklarray::Work::row;
+                elements(stage, row, 0, isOfRow ? 1 : packsIn(length));
+            }
         });
     }
 
@@ -318,7 +327,7 @@ private:
     static __attribute__((noinline)) void elements(const Stage stage, Point thread,
                                                    std::int64_t begin, std::int64_t end) {
         for (std::int64_t x = begin; x < end; ++x) {
-            thread.x = static_cast<int>(x);
+            thread.x = fklarray::as_int(x);
             fklarray::run_writes(thread, stage);
         }
     }
@@ -326,39 +335,31 @@ private:
     template <typename Stage, typename Space>
     FK_HOST_STATIC void divide(Stream_<ParArch::CPU>& stream, const Stage& stage,
                                const Space& space, std::int64_t row, std::int64_t length) {
-        if constexpr (Stage::work == fklarray::Work::fold) {
-            fklarray::for_rows(row, row + 1, space, [&](const Point& thread) {
-                divide_fold(stream, stage, thread, length);
-            });
-        } else if constexpr (Stage::work == fklarray::Work::elements) {
-            const std::int64_t packs = (length + Lanes - 1) / Lanes;
-            const std::int64_t tasks = fklarray::smaller(packs, stream.threads() * 8);
-            fklarray::for_rows(row, row + 1, space, [&](const Point& thread) {
+        fklarray::for_rows(row, row + 1, space, [&](const Point& thread) {
+            if constexpr (Stage::work == fklarray::Work::fold) {
+                using Fold = fklarray::RowFold<Lanes, Stage>;
+                const std::int64_t chunks = chunksIn(length);
+                std::int64_t segment = leastSegment;
+                while (segment * mostSegments < chunks) segment *= 2;
+                const std::int64_t segments = (chunks + segment - 1) / segment;
+                typename Fold::Value values[mostSegments];
+                stream.run(segments, [&](std::int64_t task) {
+                    const std::int64_t begin = task * segment;
+                    const std::int64_t end = fklarray::smaller(begin + segment, chunks);
+                    values[task] = Fold::chunks(stage, thread, begin, end, length);
+                });
+                Fold::store(thread, Fold::combine(values, segments), stage);
+            } else if constexpr (Stage::work == fklarray::Work::elements) {
+                const std::int64_t packs = packsIn(length);
+                const std::int64_t tasks = fklarray::smaller(packs, stream.threads() * 8);
                 stream.run(tasks, [&](std::int64_t task) {
                     elements(stage, thread, packs * task / tasks, packs * (task + 1) / tasks);
                 });
-            });
-        } else {
-            // One value; or one after the other, an order that threads cannot share.
-            whole(stage, space, row, row + 1, length);
-        }
-    }
-
-    template <typename Stage>
-    FK_HOST_STATIC void divide_fold(Stream_<ParArch::CPU>& stream, const Stage& stage,
-                                    const Point& row, std::int64_t length) {
-        using Fold = fklarray::RowFold<Lanes, Stage>;
-        const std::int64_t chunks = chunksIn(length);
-        std::int64_t segment = leastSegment;
-        while (segment * mostSegments < chunks) segment *= 2;
-        const std::int64_t segments = (chunks + segment - 1) / segment;
-        typename Fold::Value values[mostSegments];
-        stream.run(segments, [&](std::int64_t task) {
-            const std::int64_t begin = task * segment;
-            values[task] =
-                Fold::chunks(stage, row, begin, fklarray::smaller(begin + segment, chunks), length);
+            } else {
+                // One value; or one after the other, an order that threads cannot share.
+                whole(stage, space, row, row + 1, length);
+            }
         });
-        Fold::store(row, Fold::combine(values, segments), stage);
     }
 };
 

@@ -95,6 +95,11 @@ FK_HOST_STATIC void unbind_iop(IOp& iop) {
     if constexpr (!fk::opIs<fk::UnaryType, IOp>) unbind(iop.params);
 }
 
+template <typename IOp>
+FK_HOST_STATIC void move_back_iop(IOp& iop, std::int64_t elements) {
+    if constexpr (!fk::opIs<fk::UnaryType, IOp>) move_back(iop.params, elements);
+}
+
 template <typename... IOps, std::size_t... Is>
 FK_HOST_STATIC fk::Tuple<IOps...> unbounded(fk::Tuple<IOps...> chain, std::index_sequence<Is...>) {
     (unbind_iop(fk::get<Is>(chain)), ...);
@@ -104,6 +109,20 @@ FK_HOST_STATIC fk::Tuple<IOps...> unbounded(fk::Tuple<IOps...> chain, std::index
 template <typename StageType>
 FK_HOST_STATIC StageType unbounded(const StageType& stage) {
     return {unbounded(stage.chain, std::make_index_sequence<StageType::Chain::size>()), stage.ends};
+}
+
+template <typename... IOps, std::size_t... Is>
+FK_HOST_STATIC fk::Tuple<IOps...> moved_back(fk::Tuple<IOps...> chain, std::int64_t elements,
+                                             std::index_sequence<Is...>) {
+    (move_back_iop(fk::get<Is>(chain), elements), ...);
+    return chain;
+}
+
+// The same of packs that start so many elements earlier in their row.
+template <typename StageType>
+FK_HOST_STATIC StageType moved_back(const StageType& stage, std::int64_t elements) {
+    return {moved_back(stage.chain, elements, std::make_index_sequence<StageType::Chain::size>()),
+            stage.ends};
 }
 
 template <typename Ends, typename File, std::size_t... Is>
@@ -252,6 +271,13 @@ private:
     }
 };
 
+// The place of a pack or a row. Compilers are told that nothing gets lost, so that the steps of a
+// loop are steps in memory too.
+FK_HOST_FUSE int as_int(std::int64_t place) {
+    if (place < 0 || place > 0x7fffffff) __builtin_unreachable();
+    return static_cast<int>(place);
+}
+
 FK_HOST_FUSE std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
 // Calls the body with the points of rows [begin, end).
@@ -296,22 +322,28 @@ public:
     // A value that stands for 2**level of the sequence.
     void push(typename S::type value, int level) {
         const std::uint64_t weight = std::uint64_t{1} << level;
-        for (; (count_ >> level & 1) != 0; ++level) value = S::combine(levels_[level], value);
-        levels_[level] = value;
+        for (; (count_ >> level & 1) != 0; ++level) value = S::combine(levels()[level], value);
+        levels()[level] = value;
         count_ += weight;
     }
 
     typename S::type total() const {
         int level = __builtin_ctzll(count_);
-        typename S::type value = levels_[level];
+        typename S::type value = levels()[level];
         for (++level; (count_ >> level) != 0; ++level) {
-            if ((count_ >> level & 1) != 0) value = S::combine(levels_[level], value);
+            if ((count_ >> level & 1) != 0) value = S::combine(levels()[level], value);
         }
         return value;
     }
 
 private:
-    typename S::type levels_[56];
+    typename S::type* levels() { return reinterpret_cast<typename S::type*>(levels_); }
+    const typename S::type* levels() const {
+        return reinterpret_cast<const typename S::type*>(levels_);
+    }
+
+    // No constructor runs over memory that is written before it is read.
+    alignas(typename S::type) char levels_[56 * sizeof(typename S::type)];
     std::uint64_t count_ = 0;
 };
 

@@ -53,6 +53,23 @@ FK_HOST_DEVICE_FUSE void unbind(Params& params) {
     }
 }
 
+template <Inner inner, typename T, int Rank>
+FK_HOST_DEVICE_STATIC std::int64_t inner_stride(const Strided<T, Rank, inner>& stream) {
+    if constexpr (inner == Inner::strided) {
+        return stream.strides[Rank - 1];
+    } else {
+        return inner == Inner::unit ? 1 : 0;
+    }
+}
+
+// Makes every pack start so many elements earlier in its row.
+template <typename Params>
+FK_HOST_DEVICE_FUSE void move_back(Params&, std::int64_t) {}
+template <typename T, int Rank, Inner inner>
+FK_HOST_DEVICE_FUSE void move_back(StreamParams<T, Rank, inner>& params, std::int64_t elements) {
+    params.stream.data -= elements * inner_stride<inner>(params.stream);
+}
+
 template <int Rank>
 FK_HOST_DEVICE_FUSE std::int64_t row_length(const fk::Point& thread, const Space<Rank>& space) {
     return thread.y == space.shape[Rank - 2] - 1 ? space.last : space.shape[Rank - 1];
@@ -78,15 +95,6 @@ FK_HOST_DEVICE_STATIC Stored<T>* row_of(const fk::Point& thread,
         }
     }
     return row;
-}
-
-template <Inner inner, typename T, int Rank>
-FK_HOST_DEVICE_STATIC std::int64_t inner_stride(const Strided<T, Rank, inner>& stream) {
-    if constexpr (inner == Inner::strided) {
-        return stream.strides[Rank - 1];
-    } else {
-        return inner == Inner::unit ? 1 : 0;
-    }
 }
 
 #if !defined(__CUDACC__)

@@ -6,14 +6,14 @@
 namespace fklarray {
 
 // The cast undoes C++'s promotion of narrow integers: every result wraps in its own type.
-struct Add : ComponentFunctor {
+struct Add : EachComponent {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V a, V b) {
         return static_cast<V>(a + b);
     }
 };
 
-struct Subtract : ComponentFunctor {
+struct Subtract : EachComponent {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V a, V b) {
         return static_cast<V>(a - b);
@@ -61,7 +61,7 @@ struct Divide : ComponentFunctor {
     }
 };
 
-struct Negative : ComponentFunctor {
+struct Negative : EachComponent {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
         return static_cast<V>(-x);
@@ -104,28 +104,6 @@ FK_HOST_DEVICE_STATIC V absolute(V x) {
         return x;
     }
 }
-
-struct Abs : VectorFunctor {
-    template <typename T>
-    struct Magnitude {
-        using type = T;
-    };
-    template <typename T>
-    struct Magnitude<Complex<T>> {
-        using type = T;
-    };
-    template <typename T, typename...>
-    using Result = typename Magnitude<T>::type;
-
-    template <typename V>
-    FK_HOST_DEVICE_STATIC auto exec(V x) {
-        if constexpr (is_complex<V>) {
-            return abs(x);
-        } else {
-            return absolute(x);
-        }
-    }
-};
 
 struct Copysign : VectorFunctor {
     template <typename V>
@@ -198,6 +176,64 @@ struct Sqrt : VectorFunctor {
             return sqrt(x);
         } else {
             return square_root(x);
+        }
+    }
+};
+
+// Of a complex number, to about one unit in the last place; an infinity outweighs NaN.
+struct Modulus {
+    template <typename V>
+    FK_HOST_DEVICE_STATIC V exec(V re, V im) {
+        if constexpr (!is_scalar<V> && sizeof(Like<V, double>) > vector_bytes) {
+            return halved<Modulus>(re, im);
+        } else {
+            const V infinity = constant<V>(static_cast<Element<V>>(__builtin_inff()));
+            return select((absolute(re) == infinity) | (absolute(im) == infinity), infinity,
+                          finite(re, im));
+        }
+    }
+
+private:
+    template <typename V>
+    FK_HOST_DEVICE_STATIC V finite(V re, V im) {
+        const auto x = convert<double>(re);
+        const auto y = convert<double>(im);
+        if constexpr (sizeof(Element<V>) < sizeof(double)) {
+            return convert<Element<V>>(square_root(x * x + y * y));
+        } else {
+            // By a power of two, so that no square overflows, and none that counts underflows.
+            const V great = constant<V>(0x1p600);
+            const V small = constant<V>(0x1p-600);
+            const V one = constant<V>(1);
+            const V greater = select(absolute(x) < absolute(y), absolute(y), absolute(x));
+            const auto is_great = greater > 0x1p500;
+            const auto is_small = greater < 0x1p-500;
+            const V scale = select(is_great, small, select(is_small, great, one));
+            const V back = select(is_great, great, select(is_small, small, one));
+            const V a = x * scale, b = y * scale;
+            return square_root(a * a + b * b) * back;
+        }
+    }
+};
+
+struct Abs : ComponentFunctor {
+    template <typename T>
+    struct Magnitude {
+        using type = T;
+    };
+    template <typename T>
+    struct Magnitude<Complex<T>> {
+        using type = T;
+    };
+    template <typename T, typename...>
+    using Result = typename Magnitude<T>::type;
+
+    template <typename V>
+    FK_HOST_DEVICE_STATIC auto exec(V x) {
+        if constexpr (is_complex<V>) {
+            return Modulus::exec(x.re, x.im);
+        } else {
+            return absolute(x);
         }
     }
 };
