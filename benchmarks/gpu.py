@@ -199,6 +199,7 @@ class _Bench:
         _check(self.torch, work, work.compute(self.xp, *arrays), wanted)
         moved = sum(one.nbytes for one in (*tensors, wanted))
         del wanted
+        self.torch._dynamo.reset()  # or it gives up after eight functions of one name
         compiled = self.torch.compile(lambda *given: work.compute(self.torch, *given).contiguous())
         copied = min(moved, 4 << 30)
         calls = {
@@ -214,6 +215,7 @@ class _Bench:
         )  # fmt: skip
 
     def host_time(self) -> None:
+        self.torch._dynamo.reset()
         torch, cupy = self.torch, self.cupy
         tensor = torch.randn(1024, device="cuda")
         array, peer = self.xp.from_dlpack(tensor), cupy.from_dlpack(tensor)

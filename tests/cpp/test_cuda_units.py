@@ -10,13 +10,13 @@ import pytest
 from fklarray_codegen import INCLUDE
 from fklarray_runtime import compile_for_gpu, find_nvcc
 from fklarray_runtime.compilation import gpu_flags
-from golden_graphs import FOLDER, GRAPHS
+from golden_graphs import FOLDER, GRAPHS, STAGED
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 STRICT = ("-Werror", "all-warnings", "-Xcompiler=-Wall,-Wextra,-Werror")
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", GRAPHS | STAGED)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_golden_units_compile_for_every_architecture(
     name: str, architecture: str, tmp_path: Path

@@ -10,9 +10,16 @@ namespace fklarray {
 
 template <int Lanes_>
 struct ColumnsDPP {
-    static constexpr fk::ParArch PAR_ARCH = fk::ParArch::CPU;
+    static constexpr fk::ParArch PAR_ARCH = fk::defaultParArch;
     static constexpr int Lanes = Lanes_;
 };
+
+}  // namespace fklarray
+
+#if defined(__CUDACC__)
+#include <fklarray/gpu_columns.h>
+#else
+namespace fklarray {
 
 // Packs [begin, end) of every row, in one block of rows.
 struct Tile {
@@ -331,3 +338,4 @@ private:
 };
 
 }  // namespace fk
+#endif

@@ -47,12 +47,15 @@ FK_DEVICE_STATIC Pack<T, Lanes> load_aligned(const Stored<T>* from) {
     return pack;
 }
 
+// Places, which take more room than what they are of, are stored by several accesses.
 template <typename T, int Lanes>
 FK_DEVICE_STATIC void store_aligned(Stored<T>* to, const Pack<T, Lanes>& pack) {
-    using Wide = typename Access<sizeof(T) * Lanes>::type;
-    Wide wide;
-    memcpy(&wide, &pack, sizeof(wide));
-    *reinterpret_cast<Wide*>(to) = wide;
+    constexpr int bytes = sizeof(T) * Lanes;
+    constexpr int step = bytes < vector_bytes ? bytes : vector_bytes;
+    using Wide = typename Access<step>::type;
+    Wide wide[bytes / step];
+    memcpy(wide, &pack, bytes);
+    for (int i = 0; i < bytes / step; ++i) reinterpret_cast<Wide*>(to)[i] = wide[i];
 }
 
 // Lanes of the thread's pack that are in the row.
@@ -62,22 +65,17 @@ FK_HOST_DEVICE_FUSE int lanes_in_row(const fk::Point& thread, const Space<Rank>&
     return rest < Lanes ? static_cast<int>(rest) : Lanes;
 }
 
-template <int Lanes, typename T, int Rank, Inner inner>
-FK_HOST_DEVICE_STATIC Pack<T, Lanes> load(const fk::Point& thread,
-                                          const StreamParams<T, Rank, inner>& params) {
-    const Stored<T>* const row = row_of(thread, params);
+// The first `lanes` lanes of a pack, from where they lie on. The missing ones repeat the last
+// element; what is computed in them is dropped.
+template <Inner inner, int Lanes, typename T>
+FK_HOST_DEVICE_STATIC Pack<T, Lanes> load_lanes(const Stored<T>* from, std::int64_t stride,
+                                                int lanes, bool aligned) {
     if constexpr (inner == Inner::broadcast) {
-        return splat<T, Lanes>(static_cast<T>(*row));
+        return splat<T, Lanes>(static_cast<T>(*from));
     } else {
-        const std::int64_t stride = inner_stride<inner>(params.stream);
-        const Stored<T>* const from = row + std::int64_t{thread.x} * Lanes * stride;
-        const int lanes = lanes_in_row<Lanes>(thread, params.space);
         if constexpr (inner == Inner::unit) {
-            if (lanes == Lanes && is_aligned<sizeof(T) * Lanes>(from)) {
-                return load_aligned<T, Lanes>(from);
-            }
+            if (lanes == Lanes && aligned) return load_aligned<T, Lanes>(from);
         }
-        // The missing lanes repeat the last element; what is computed in them is dropped.
         Pack<T, Lanes> pack;
         for (int lane = 0; lane < Lanes; ++lane) {
             pack.set(lane, static_cast<T>(from[(lane < lanes ? lane : lanes - 1) * stride]));
@@ -86,18 +84,14 @@ FK_HOST_DEVICE_STATIC Pack<T, Lanes> load(const fk::Point& thread,
     }
 }
 
-template <int Lanes, typename T, int Rank, Inner inner>
-FK_HOST_DEVICE_STATIC void store(const fk::Point& thread, const Pack<T, Lanes>& pack,
-                                 const StreamParams<T, Rank, inner>& params) {
-    Stored<T>* const row = row_of(thread, params);
+template <Inner inner, int Lanes, typename T>
+FK_HOST_DEVICE_STATIC void store_lanes(Stored<T>* to, std::int64_t stride, int lanes, bool aligned,
+                                       const Pack<T, Lanes>& pack) {
     if constexpr (inner == Inner::broadcast) {
-        *row = pack.get(0);  // what belongs to the row as a whole
+        *to = pack.get(0);  // what belongs to the row as a whole
     } else {
-        const std::int64_t stride = inner_stride<inner>(params.stream);
-        Stored<T>* const to = row + std::int64_t{thread.x} * Lanes * stride;
-        const int lanes = lanes_in_row<Lanes>(thread, params.space);
         if constexpr (inner == Inner::unit) {
-            if (lanes == Lanes && is_aligned<sizeof(T) * Lanes>(to)) {
+            if (lanes == Lanes && aligned) {
                 store_aligned<T, Lanes>(to, pack);
                 return;
             }
@@ -106,6 +100,31 @@ FK_HOST_DEVICE_STATIC void store(const fk::Point& thread, const Pack<T, Lanes>& 
             if (lane < lanes) to[lane * stride] = pack.get(lane);
         }
     }
+}
+
+template <int Lanes, typename T, int Rank, Inner inner>
+FK_HOST_DEVICE_STATIC Stored<T>* pack_of_thread(const fk::Point& thread,
+                                                const StreamParams<T, Rank, inner>& params) {
+    return row_of(thread, params) +
+           std::int64_t{thread.x} * Lanes * inner_stride<inner>(params.stream);
+}
+
+template <int Lanes, typename T, int Rank, Inner inner>
+FK_HOST_DEVICE_STATIC Pack<T, Lanes> load(const fk::Point& thread,
+                                          const StreamParams<T, Rank, inner>& params) {
+    const Stored<T>* const from = pack_of_thread<Lanes>(thread, params);
+    return load_lanes<inner, Lanes, T>(from, inner_stride<inner>(params.stream),
+                                       lanes_in_row<Lanes>(thread, params.space),
+                                       is_aligned<sizeof(T) * Lanes>(from));
+}
+
+template <int Lanes, typename T, int Rank, Inner inner>
+FK_HOST_DEVICE_STATIC void store(const fk::Point& thread, const Pack<T, Lanes>& pack,
+                                 const StreamParams<T, Rank, inner>& params) {
+    Stored<T>* const to = pack_of_thread<Lanes>(thread, params);
+    store_lanes<inner, Lanes>(to, inner_stride<inner>(params.stream),
+                              lanes_in_row<Lanes>(thread, params.space),
+                              is_aligned<sizeof(T) * Lanes>(to), pack);
 }
 
 // No pack stores what another one has stored.

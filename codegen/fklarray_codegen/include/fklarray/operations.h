@@ -124,6 +124,7 @@ private:
 
 public:
     FK_STATIC_STRUCT(LoadStrided, Self)
+    static constexpr int slot = Slot;
     DECLARE_OPEN_PARENT
     FK_HOST_DEVICE_FUSE OutputType exec(const fk::Point& thread, const InputType& registers,
                                         const ParamsType& params) {
@@ -190,6 +191,7 @@ private:
 
 public:
     FK_STATIC_STRUCT(StridedWrite, Self)
+    static constexpr int slot = Slot;
     FKLARRAY_DECLARE_WRITE
     FK_HOST_DEVICE_FUSE void exec(const Point& thread, const InputType& registers,
                                   const ParamsType& params) {
@@ -208,6 +210,7 @@ private:
 
 public:
     FK_STATIC_STRUCT(StridedUpdate, Self)
+    static constexpr int slot = Slot;
     FKLARRAY_DECLARE_WRITE
     FK_HOST_DEVICE_FUSE void exec(const Point& thread, const InputType& registers,
                                   const ParamsType& params) {

@@ -49,8 +49,15 @@ FK_HOST_DEVICE_STATIC Pack<T, Lanes / 2> half_of(const Pack<T, Lanes>& pack, int
 template <typename T, int Lanes>
 FK_HOST_DEVICE_STATIC Pack<T, Lanes> moved_forward(const Pack<T, Lanes>& pack, int shift, int valid,
                                                    T filler) {
+#if defined(__CUDACC__)
+    Pack<T, Lanes> result = pack;  // which no GPU moves
+    for (int lane = 0; lane < Lanes; ++lane) {
+        if (lane >= valid) result.set(lane, filler);
+    }
+    return result;
+#else
     const Pack<T, Lanes> fill = splat<T, Lanes>(filler);
-#if defined(__AVX2__) && !defined(__CUDACC__)
+#if defined(__AVX2__)
     // Not through memory: a load of what two stores have written waits for both.
     if constexpr (sizeof(pack) == 32 && sizeof(T) % 4 == 0) {
         using Words = Vector<std::int32_t, 8>;
@@ -70,6 +77,7 @@ FK_HOST_DEVICE_STATIC Pack<T, Lanes> moved_forward(const Pack<T, Lanes>& pack, i
         __builtin_memcpy(&result, lanes + shift * sizeof(T), sizeof(result));
         return result;
     }
+#endif
 }
 
 // By an elementwise functor. The state is a pack of partial values; `neutral` changes nothing it
@@ -206,6 +214,41 @@ struct Position {
         using Index = PackNumber<T>;
         return {values, splat<Index, Lanes>(static_cast<Index>(number))};
     }
+#if defined(__CUDACC__)
+    // b comes later than a: where they are as good, a stays.
+    template <typename T, int Lanes>
+    FK_HOST_DEVICE_STATIC State<T, Lanes> append(const State<T, Lanes>& a,
+                                                 const State<T, Lanes>& b) {
+        State<T, Lanes> state = a;
+        for (int lane = 0; lane < Lanes; ++lane) {
+            if (is_better(b.value.get(lane), a.value.get(lane))) place(state, b, lane);
+        }
+        return state;
+    }
+    template <typename T, typename Index, int Lanes>
+    FK_HOST_DEVICE_STATIC PlacedPack<T, Index, Lanes>
+    combine(const PlacedPack<T, Index, Lanes>& a, const PlacedPack<T, Index, Lanes>& b) {
+        PlacedPack<T, Index, Lanes> state = a;
+        for (int lane = 0; lane < Lanes; ++lane) {
+            const T x = a.value.get(lane);
+            const T y = b.value.get(lane);
+            const bool equal = x == y || (x != x && y != y);
+            const bool earlier = b.index.get(lane) < a.index.get(lane);
+            if (is_better(y, x) || (equal && earlier)) place(state, b, lane);
+        }
+        return state;
+    }
+    // Step is 1 where the lanes are elements of the row, 0 where they belong to different rows.
+    template <int Step, typename T, int Lanes>
+    FK_HOST_DEVICE_STATIC Folded<T, Lanes> folding(const State<T, Lanes>& state) {
+        Folded<T, Lanes> folded{state.value, {}};
+        for (int lane = 0; lane < Lanes; ++lane) {
+            const std::int64_t number = state.index.get(lane);
+            folded.index.set(lane, Step == 0 ? number : number * Lanes + lane);
+        }
+        return folded;
+    }
+#else
     // b comes later than a: where they are as good, a stays.
     template <typename T, int Lanes>
     FK_HOST_DEVICE_STATIC State<T, Lanes> append(const State<T, Lanes>& a,
@@ -234,6 +277,7 @@ struct Position {
             convert<std::int64_t>(state.index.vector) * (Step == 0 ? 1 : std::int64_t{Lanes});
         return folded;
     }
+#endif
     template <typename T, int Lanes>
     FK_HOST_DEVICE_STATIC Folded<T, Lanes / 2> half(const Folded<T, Lanes>& state, int which) {
         return {half_of(state.value, which), half_of(state.index, which)};
@@ -244,16 +288,24 @@ struct Position {
     }
 
 private:
-    // A mask with lanes of another size.
-    template <typename To, typename From>
-    FK_HOST_DEVICE_STATIC To mask_like(From mask) {
-        return convert<Element<To>>(mask);
-    }
     template <typename V>
     FK_HOST_DEVICE_STATIC auto is_better(V y, V x) {
         auto better = IsBetter::exec(y, x);
         if constexpr (is_floating<V>) better = (better | (y != y)) & (x == x);
         return better;
+    }
+#if defined(__CUDACC__)
+    template <typename T, typename Index, int Lanes>
+    FK_HOST_DEVICE_STATIC void place(PlacedPack<T, Index, Lanes>& state,
+                                     const PlacedPack<T, Index, Lanes>& from, int lane) {
+        state.value.set(lane, from.value.get(lane));
+        state.index.set(lane, from.index.get(lane));
+    }
+#else
+    // A mask with lanes of another size.
+    template <typename To, typename From>
+    FK_HOST_DEVICE_STATIC To mask_like(From mask) {
+        return convert<Element<To>>(mask);
     }
     template <typename Mask, typename T, typename Index, int Lanes>
     FK_HOST_DEVICE_STATIC PlacedPack<T, Index, Lanes>
@@ -265,6 +317,7 @@ private:
                    b.index.vector, a.index.vector);
         return state;
     }
+#endif
 };
 
 struct Argmax : Position<Max, Greater> {};

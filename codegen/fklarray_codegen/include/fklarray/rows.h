@@ -8,9 +8,16 @@ namespace fklarray {
 
 template <int Lanes_>
 struct RowsDPP {
-    static constexpr fk::ParArch PAR_ARCH = fk::ParArch::CPU;
+    static constexpr fk::ParArch PAR_ARCH = fk::defaultParArch;
     static constexpr int Lanes = Lanes_;
 };
+
+}  // namespace fklarray
+
+#if defined(__CUDACC__)
+#include <fklarray/gpu_rows.h>
+#else
+namespace fklarray {
 
 // Chunks of one row, folded.
 template <int Lanes, typename StageType>
@@ -364,3 +371,4 @@ private:
 };
 
 }  // namespace fk
+#endif

@@ -61,8 +61,8 @@ FK_HOST_STATIC Stage<work, Chain, Ends> stage(const Chain& chain, const Ends& en
 #define FKLARRAY_INLINED __attribute__((always_inline))
 
 template <std::size_t I, typename Chain, typename Value, typename Body>
-FK_HOST_STATIC auto follow(const Point& thread, const Value& value, const Chain& chain,
-                           const Body& body) {
+FK_HOST_DEVICE_STATIC auto follow(const Point& thread, const Value& value, const Chain& chain,
+                                  const Body& body) {
     if constexpr (I == Chain::size) {
         return body(value);
     } else {
@@ -84,14 +84,14 @@ FK_HOST_STATIC auto follow(const Point& thread, const Value& value, const Chain&
 
 // Calls the body with the registers at the end of a chain.
 template <typename Chain, typename Body>
-FK_HOST_STATIC auto run_chain(const Point& thread, const Chain& chain, const Body& body) {
+FK_HOST_DEVICE_STATIC auto run_chain(const Point& thread, const Chain& chain, const Body& body) {
     const auto& read = fk::get<0>(chain);
     return follow<1>(thread, std::decay_t<decltype(read)>::Operation::exec(thread, read), chain,
                      body);
 }
 
 template <typename IOp>
-FK_HOST_STATIC void unbind_iop(IOp& iop) {
+FK_HOST_DEVICE_STATIC void unbind_iop(IOp& iop) {
     if constexpr (!fk::opIs<fk::UnaryType, IOp>) unbind(iop.params);
 }
 
@@ -101,13 +101,14 @@ FK_HOST_STATIC void move_back_iop(IOp& iop, std::int64_t elements) {
 }
 
 template <typename... IOps, std::size_t... Is>
-FK_HOST_STATIC fk::Tuple<IOps...> unbounded(fk::Tuple<IOps...> chain, std::index_sequence<Is...>) {
+FK_HOST_DEVICE_STATIC fk::Tuple<IOps...> unbounded(fk::Tuple<IOps...> chain,
+                                                   std::index_sequence<Is...>) {
     (unbind_iop(fk::get<Is>(chain)), ...);
     return chain;
 }
 
 template <typename StageType>
-FK_HOST_STATIC StageType unbounded(const StageType& stage) {
+FK_HOST_DEVICE_STATIC StageType unbounded(const StageType& stage) {
     return {unbounded(stage.chain, std::make_index_sequence<StageType::Chain::size>()), stage.ends};
 }
 
@@ -126,15 +127,15 @@ FK_HOST_STATIC StageType moved_back(const StageType& stage, std::int64_t element
 }
 
 template <typename Ends, typename File, std::size_t... Is>
-FK_HOST_STATIC void write_ends(const Point& thread, const File& registers, const Ends& ends,
-                               std::index_sequence<Is...>) {
+FK_HOST_DEVICE_STATIC void write_ends(const Point& thread, const File& registers, const Ends& ends,
+                                      std::index_sequence<Is...>) {
     (std::decay_t<decltype(fk::get<Is>(ends))>::Operation::exec(thread, registers,
                                                                 fk::get<Is>(ends)),
      ...);
 }
 
 template <typename StageType>
-FK_HOST_STATIC void run_writes(const Point& thread, const StageType& stage) {
+FK_HOST_DEVICE_STATIC void run_writes(const Point& thread, const StageType& stage) {
     run_chain(thread, stage.chain, [&](const auto& registers) FKLARRAY_INLINED {
         write_ends(thread, registers, stage.ends,
                    std::make_index_sequence<StageType::Ends::size>());
@@ -142,8 +143,8 @@ FK_HOST_STATIC void run_writes(const Point& thread, const StageType& stage) {
 }
 
 template <typename... Folds, typename Tuple, std::size_t... Is>
-FK_HOST_STATIC Tuple combine_all(const fk::Tuple<Folds...>*, const Tuple& a, const Tuple& b,
-                                 std::index_sequence<Is...>) {
+FK_HOST_DEVICE_STATIC Tuple combine_all(const fk::Tuple<Folds...>*, const Tuple& a, const Tuple& b,
+                                        std::index_sequence<Is...>) {
     return Tuple(Folds::Reduction::combine(fk::get<Is>(a), fk::get<Is>(b))...);
 }
 
@@ -157,11 +158,11 @@ struct FoldedStates<Lanes, fk::Tuple<Folds...>> {
     using type = fk::Tuple<typename Folds::template Folded<Lanes>...>;
     using One = FoldedStates<1, Ends>;
 
-    FK_HOST_STATIC type combine(const type& a, const type& b) {
+    FK_HOST_DEVICE_STATIC type combine(const type& a, const type& b) {
         return combine_all(static_cast<const Ends*>(nullptr), a, b, Indices());
     }
 
-    FK_HOST_STATIC typename One::type fold_lanes(const type& states) {
+    FK_HOST_DEVICE_STATIC typename One::type fold_lanes(const type& states) {
         if constexpr (Lanes == 1) {
             return states;
         } else {
@@ -171,20 +172,21 @@ struct FoldedStates<Lanes, fk::Tuple<Folds...>> {
         }
     }
 
-    FK_HOST_STATIC void store_all(const Point& thread, const type& states, const Ends& ends) {
+    FK_HOST_DEVICE_STATIC void store_all(const Point& thread, const type& states,
+                                         const Ends& ends) {
         store_all(thread, states, ends, Indices());
     }
 
 private:
     using Indices = std::index_sequence_for<Folds...>;
     template <std::size_t... Is>
-    FK_HOST_STATIC auto half(const type& states, int which, std::index_sequence<Is...>) {
+    FK_HOST_DEVICE_STATIC auto half(const type& states, int which, std::index_sequence<Is...>) {
         return typename FoldedStates<Lanes / 2, Ends>::type(
             Folds::Reduction::half(fk::get<Is>(states), which)...);
     }
     template <std::size_t... Is>
-    FK_HOST_STATIC void store_all(const Point& thread, const type& states, const Ends& ends,
-                                  std::index_sequence<Is...>) {
+    FK_HOST_DEVICE_STATIC void store_all(const Point& thread, const type& states, const Ends& ends,
+                                         std::index_sequence<Is...>) {
         (store(thread, Folds::Reduction::result(fk::get<Is>(states)), fk::get<Is>(ends).params),
          ...);
     }
@@ -204,33 +206,35 @@ struct States<Lanes, fk::Tuple<Folds...>> {
         (Folds::Reduction::template any_order<typename Folds::Value> && ...);
 
     template <typename File>
-    FK_HOST_STATIC type start(const File& registers, std::int64_t number) {
+    FK_HOST_DEVICE_STATIC type start(const File& registers, std::int64_t number) {
         return type(Folds::Reduction::start(registers.template get<Folds::slot>(), number)...);
     }
 
     // For the end of a row: only the first lanes count, once the pack is moved forward.
     template <typename File>
-    FK_HOST_STATIC type start_last(const File& registers, std::int64_t number, int shift,
-                                   int valid) {
+    FK_HOST_DEVICE_STATIC type start_last(const File& registers, std::int64_t number, int shift,
+                                          int valid) {
         return type(Folds::Reduction::start(
             ending<Folds>(registers.template get<Folds::slot>(), shift, valid), number)...);
     }
 
-    FK_HOST_STATIC type neutral() {
+    FK_HOST_DEVICE_STATIC type neutral() {
         return type(Folds::Reduction::start(
             splat<typename Folds::Value, Lanes>(neutral_of<Folds>()), 0)...);
     }
 
     // Takes in what comes later in the row.
-    FK_HOST_STATIC type append(const type& a, const type& b) { return append(a, b, Indices()); }
+    FK_HOST_DEVICE_STATIC type append(const type& a, const type& b) {
+        return append(a, b, Indices());
+    }
 
-    FK_HOST_STATIC type combine(const type& a, const type& b) {
+    FK_HOST_DEVICE_STATIC type combine(const type& a, const type& b) {
         return combine_all(static_cast<const Ends*>(nullptr), a, b, Indices());
     }
 
     // The partial values of a chunk, `stride` apart.
     template <int Count = partial_values>
-    FK_HOST_STATIC type fold_partials(const type* partial, std::int64_t stride) {
+    FK_HOST_DEVICE_STATIC type fold_partials(const type* partial, std::int64_t stride) {
         if constexpr (Count == 1) {
             return *partial;
         } else {
@@ -240,32 +244,34 @@ struct States<Lanes, fk::Tuple<Folds...>> {
         }
     }
 
-    FK_HOST_STATIC typename One::type fold_lanes(const type& states) {
+    FK_HOST_DEVICE_STATIC typename One::type fold_lanes(const type& states) {
         return Folded::fold_lanes(folding<1>(states, Indices()));
     }
 
     // Where each lane is a row of its own.
-    FK_HOST_STATIC void store_all(const Point& thread, const type& states, const Ends& ends) {
+    FK_HOST_DEVICE_STATIC void store_all(const Point& thread, const type& states,
+                                         const Ends& ends) {
         Folded::store_all(thread, folding<0>(states, Indices()), ends);
     }
 
 private:
     using Indices = std::index_sequence_for<Folds...>;
     template <typename Fold>
-    FK_HOST_STATIC typename Fold::Value neutral_of() {
+    FK_HOST_DEVICE_STATIC typename Fold::Value neutral_of() {
         return Fold::Reduction::template neutral<typename Fold::Value>();
     }
     template <typename Fold, typename Values>
-    FK_HOST_STATIC Values ending(const Values& values, int shift, int valid) {
+    FK_HOST_DEVICE_STATIC Values ending(const Values& values, int shift, int valid) {
         if (valid == Lanes) return values;
         return moved_forward(values, shift, valid, neutral_of<Fold>());
     }
     template <std::size_t... Is>
-    FK_HOST_STATIC type append(const type& a, const type& b, std::index_sequence<Is...>) {
+    FK_HOST_DEVICE_STATIC type append(const type& a, const type& b, std::index_sequence<Is...>) {
         return type(Folds::Reduction::append(fk::get<Is>(a), fk::get<Is>(b))...);
     }
     template <int Step, std::size_t... Is>
-    FK_HOST_STATIC typename Folded::type folding(const type& states, std::index_sequence<Is...>) {
+    FK_HOST_DEVICE_STATIC typename Folded::type folding(const type& states,
+                                                        std::index_sequence<Is...>) {
         return
             typename Folded::type(Folds::Reduction::template folding<Step>(fk::get<Is>(states))...);
     }
@@ -278,7 +284,7 @@ FK_HOST_FUSE int as_int(std::int64_t place) {
     return static_cast<int>(place);
 }
 
-FK_HOST_FUSE std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+FK_HOST_DEVICE_FUSE std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
 // Calls the body with the points of rows [begin, end).
 template <int Rank, typename Body>

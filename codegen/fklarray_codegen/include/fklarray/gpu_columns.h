@@ -1,0 +1,212 @@
+// The pattern of columns.h on a GPU. Teams of threads take packs of all rows through all stages;
+// where there are too few packs for that, each stage is a launch of its own in which several blocks
+// share the rows, and what they have folded is joined by another launch.
+#pragma once
+
+#include <fklarray/gpu_column_stages.h>
+
+#if defined(__CUDACC__)
+namespace fklarray {
+
+template <int Lanes>
+struct ColumnsDPP;
+
+template <int Rank>
+struct GpuColumns {
+    Space<Rank> space;
+    std::int64_t packs;     // of a row
+    std::int64_t planes;    // blocks of rows
+    std::int64_t segment;   // in rows
+    std::int64_t segments;  // of each block of rows
+    GpuPart part;
+    int across;   // teams of a block
+    int threads;  // of a team; powers of two
+    int first;    // stage
+    int end;
+    char* scratch;
+};
+
+// Works on stage `Number` and those after it.
+template <int Number, int Lanes, typename Columns, typename Stages>
+FK_DEVICE_STATIC void run_column_stages(const Columns& columns, const GpuColumn<Lanes>& column,
+                                        const Stages& stages) {
+    const auto& stage = fk::get<Number>(stages);
+    using StageType = std::decay_t<decltype(stage)>;
+    if (Number >= columns.first && Number < columns.end) {
+        const bool is_first = column.team.thread == 0 && column.is_there;
+        if constexpr (StageType::work == Work::row) {
+            if (is_first) run_writes(column.point, stage);
+        } else {
+            const auto lines =
+                lines_of<Along::column, Lanes>(column.point, stage.chain, NotKept{},
+                                               std::make_index_sequence<StageType::Chain::size>());
+            if constexpr (StageType::work == Work::fold) {
+                using Fold = GpuColumnFold<Lanes, StageType>;
+                const auto value = columns.part == GpuPart::join
+                                       ? Fold::join(column, columns.scratch)
+                                       : Fold::fold(column, stage, lines);
+                if (is_first && columns.part == GpuPart::segments) {
+                    reinterpret_cast<typename Fold::Value*>(columns.scratch)[column.place] = value;
+                } else if (is_first) {
+                    Fold::store(column, value, stage);
+                }
+            } else if constexpr (StageType::work == Work::scan) {
+                GpuColumnScan<Lanes, StageType>::scan(column, stage, lines);
+            } else {
+                write_column(column, stage, lines);
+            }
+        }
+        __syncthreads();
+    }
+    if constexpr (Number + 1 < static_cast<int>(Stages::size)) {
+        run_column_stages<Number + 1>(columns, column, stages);
+    }
+}
+
+}  // namespace fklarray
+
+namespace fk {
+
+template <int Lanes, typename Columns, typename Stages>
+__global__ void __launch_bounds__(fklarray::gpu_column_threads, 4)
+    launchColumns(const __grid_constant__ Columns columns, const __grid_constant__ Stages stages) {
+    const std::int64_t shares = columns.part == fklarray::GpuPart::segments ? columns.segments : 1;
+    const std::int64_t tiles = fklarray::quotient_up(columns.packs, columns.across);
+    const std::int64_t tasks = tiles * columns.planes * shares;
+    for (std::int64_t task = blockIdx.x; task < tasks; task += gridDim.x) {
+        // Neighbours in memory are neighbours in time.
+        const std::int64_t line = task / tiles;
+        const std::int64_t plane = line / shares;
+        const std::int64_t segment = line - plane * shares;
+        const std::int64_t pack =
+            (task - line * tiles) * columns.across + threadIdx.x % columns.across;
+        fklarray::GpuColumn<Lanes> column;
+        column.is_there = pack < columns.packs;
+        const std::int64_t x = column.is_there ? pack : columns.packs - 1;
+        column.point = {static_cast<int>(x), 0, static_cast<int>(plane)};
+        column.team = {static_cast<int>(threadIdx.x) / columns.across, columns.threads};
+        column.across = columns.across;
+        column.lanes = fklarray::lanes_in_row<Lanes>(column.point, columns.space);
+        column.is_whole = column.lanes == Lanes;
+        const std::int64_t rows = fklarray::rows_of(columns.space);
+        column.begin = segment * columns.segment;
+        column.end = shares == 1 ? rows : fklarray::smaller(column.begin + columns.segment, rows);
+        column.segments = columns.segments;
+        column.distance = columns.packs;
+        column.place = (plane * columns.segments + segment) * columns.packs + x;
+        fklarray::run_column_stages<0>(columns, column, stages);
+    }
+}
+
+template <int Lanes>
+struct Executor<fklarray::ColumnsDPP<Lanes>> {
+    using Stream = Stream_<ParArch::GPU_NVIDIA>;
+    using Work = fklarray::Work;
+    using Part = fklarray::GpuPart;
+
+    template <int Rank, typename... Stages>
+    FK_HOST_STATIC void executeOperations(Stream& stream, const fklarray::Space<Rank>& space,
+                                          const Stages&... stages) {
+        fklarray::GpuColumns<Rank> columns = {};
+        columns.space = space;
+        columns.packs = fklarray::packs_in_row<Lanes>({0, 0, 0}, space);
+        columns.planes = fklarray::planes_of(space);
+        const std::int64_t rows = fklarray::rows_of(space);
+        const std::int64_t packs = columns.packs * columns.planes;
+        if (rows == 0 || packs == 0) return;
+        const int processors = fklarray::gpu_attribute(cudaDevAttrMultiProcessorCount);
+        const std::int64_t wanted = std::int64_t{processors} * 2048;  // threads
+        int threads = threadsFor(packs, rows, wanted, mostThreads(columns.packs, widestTile));
+        columns.segments = 1;
+        if (packs * threads < wanted && rows * packs >= dividedWork && rows >= 2 * leastRows) {
+            const std::int64_t segments = fklarray::quotient_up(2 * wanted, packs * threads);
+            columns.segment = leastRows;
+            while (columns.segment * segments < rows) columns.segment *= 2;
+            columns.segments = fklarray::quotient_up(rows, columns.segment);
+        }
+        if (columns.segments > 1) {
+            divide(stream, columns, threads, stages...);
+        } else {
+            // Narrower tiles, for more of them.
+            threads = threadsFor(packs, rows, wanted, fklarray::partial_values);
+            launch(stream, columns, Part::whole, 0, sizeof...(Stages), threads, stages...);
+        }
+    }
+
+private:
+    static constexpr std::int64_t leastRows = fklarray::chunk_length;
+    // In packs: what repays another launch; and what is read well.
+    static constexpr std::int64_t dividedWork = 1 << 18;
+    static constexpr int widestTile = 32;
+
+    FK_HOST_STATIC int threadsFor(std::int64_t packs, std::int64_t rows, std::int64_t wanted,
+                                  int most) {
+        int threads = 1;
+        while (threads < most && threads < fklarray::partial_values && packs * threads < wanted &&
+               threads < rows)
+            threads *= 2;
+        return threads;
+    }
+    FK_HOST_STATIC int mostThreads(std::int64_t packs, int tile) {
+        const int across = fklarray::power_between(1, packs, tile);
+        return fklarray::gpu_column_threads / across;
+    }
+
+    template <typename Stage>
+    static constexpr std::int64_t resultBytes() {
+        if constexpr (Stage::work == Work::fold) {
+            return sizeof(typename fklarray::GpuColumnFold<Lanes, Stage>::Value);
+        } else {
+            return 0;
+        }
+    }
+
+    template <typename Columns, typename... Stages>
+    FK_HOST_STATIC void divide(const Stream& stream, Columns columns, int threads,
+                               const Stages&... stages) {
+        constexpr Work works[] = {Stages::work...};
+        constexpr int count = sizeof...(Stages);
+        std::int64_t bytes = 0;
+        ((bytes = resultBytes<Stages>() > bytes ? resultBytes<Stages>() : bytes), ...);
+        const fklarray::GpuScratch scratch(
+            bytes * columns.packs * columns.planes * columns.segments, stream.getCUDAStream());
+        if (!scratch.is_there()) return;
+        columns.scratch = scratch.memory();
+        for (int first = 0; first < count;) {
+            int end = first + 1;
+            if (works[first] == Work::fold) {
+                launch(stream, columns, Part::segments, first, end, threads, stages...);
+                while (end < count && works[end] == Work::row) ++end;
+                const int most = mostThreads(columns.packs, widestTile);
+                launch(stream, columns, Part::join, first, end,
+                       fklarray::power_between(1, columns.segments / 8, most), stages...);
+            } else if (works[first] == Work::elements) {
+                launch(stream, columns, Part::segments, first, end, threads, stages...);
+            } else {
+                launch(stream, columns, Part::whole, first, end, 1, stages...);
+            }
+            first = end;
+        }
+    }
+
+    // Stages [first, end), with so many threads for each pack of a row or of a segment.
+    template <typename Columns, typename... Stages>
+    FK_HOST_STATIC void launch(const Stream& stream, Columns columns, Part part, int first, int end,
+                               int threads, const Stages&... stages) {
+        columns.part = part;
+        columns.first = first;
+        columns.end = end;
+        columns.threads = threads;
+        columns.across = fklarray::gpu_column_threads / threads;
+        while (columns.across > 1 && columns.across / 2 >= columns.packs) columns.across /= 2;
+        const std::int64_t tasks = fklarray::quotient_up(columns.packs, columns.across) *
+                                   columns.planes * (part == Part::segments ? columns.segments : 1);
+        const auto blocks = static_cast<uint>(fklarray::smaller(tasks, 0x7fffffff));
+        const auto kernel = launchColumns<Lanes, Columns, Tuple<Stages...>>;
+        kernel<<<blocks, columns.across * threads, 0, stream.getCUDAStream()>>>(
+            columns, Tuple<Stages...>(stages...));
+    }
+};
+
+}  // namespace fk
+#endif

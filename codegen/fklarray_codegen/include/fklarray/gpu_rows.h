@@ -1,0 +1,246 @@
+// The pattern of rows.h on a GPU. Teams of threads take whole rows through all stages; where there
+// are too few rows for that, each stage is a launch of its own in which blocks share rows, and what
+// they have folded is joined by another launch.
+#pragma once
+
+#include <fklarray/gpu_kept_rows.h>
+#include <fklarray/gpu_row_stages.h>
+
+#if defined(__CUDACC__)
+namespace fklarray {
+
+template <int Lanes>
+struct RowsDPP;
+
+// `Operations` of all stages; 0 where no row is gone through twice.
+template <int Rank, int Operations>
+struct GpuRows {
+    static constexpr bool keeps = Operations > 0;
+
+    Space<Rank> space;
+    std::int64_t rows;      // of all planes
+    std::int64_t segment;   // in chunks
+    std::int64_t segments;  // of each row
+    GpuPart part;
+    int threads;  // of a team; a power of two
+    int first;    // stage
+    int end;
+    char* scratch;
+    KeptRows<Rank, keeps ? Operations : 1> kept;
+};
+
+// Division takes long, of 64 bits most of all.
+template <int Rank>
+FK_DEVICE_STATIC Point point_of(std::int64_t row, const Space<Rank>& space) {
+    const std::int64_t rows = space.shape[Rank - 2];
+    std::int64_t plane = 0;
+    if (row >> 32 != 0) {
+        plane = row / rows;
+    } else if (row >= rows) {
+        plane = static_cast<uint>(row) / static_cast<uint>(rows);
+    }
+    return {0, static_cast<int>(row - plane * rows), static_cast<int>(plane)};
+}
+
+// Works on stage `Number` and those after it; its first operation has this number among all.
+template <int Number, int Operation, int Lanes, typename Rows, typename Stages>
+FK_DEVICE_STATIC void run_row_stages(const Rows& rows, const GpuRow<Lanes>& row, char* memory,
+                                     const Stages& stages) {
+    const auto& stage = fk::get<Number>(stages);
+    using StageType = std::decay_t<decltype(stage)>;
+    if (Number >= rows.first && Number < rows.end) {
+        const auto kept = [&](int operation) -> char* {
+            if constexpr (!Rows::keeps) return nullptr;
+            const int place = rows.kept.places[Operation + operation];
+            return place == 0 ? nullptr : memory + 16 * (place - 1);
+        };
+        const bool is_first = row.team.thread == 0 && row.is_there;
+        if constexpr (StageType::work == Work::row) {
+            if (is_first) run_writes(row.point, stage);
+        } else {
+            const auto lines = lines_of<Along::row, Lanes>(
+                row.point, stage.chain, kept, std::make_index_sequence<StageType::Chain::size>());
+            if constexpr (StageType::work == Work::fold) {
+                using Fold = GpuRowFold<Lanes, StageType>;
+                const auto value = rows.part == GpuPart::join ? Fold::join(row, rows.scratch)
+                                                              : Fold::fold(row, stage, lines);
+                if (is_first && rows.part == GpuPart::segments) {
+                    reinterpret_cast<typename Fold::Value*>(rows.scratch)[row.place] = value;
+                } else if (is_first) {
+                    Fold::store(row, value, stage);
+                }
+            } else if constexpr (StageType::work == Work::scan) {
+                GpuRowScan<Lanes, StageType>::scan(row, stage, lines);
+            } else {
+                write_row(row, stage, lines);
+            }
+        }
+        synchronise(row.team);
+    }
+    if constexpr (Number + 1 < static_cast<int>(Stages::size)) {
+        run_row_stages<Number + 1, Operation + static_cast<int>(StageType::Chain::size)>(
+            rows, row, memory, stages);
+    }
+}
+
+}  // namespace fklarray
+
+namespace fk {
+
+template <int Lanes, typename Rows, typename Stages>
+__global__ void __launch_bounds__(fklarray::gpu_row_threads)
+    launchRows(const __grid_constant__ Rows rows, const __grid_constant__ Stages stages) {
+    extern __shared__ uint4 keptRows[];
+    const int threads = rows.threads;
+    const int team = threadIdx.x / threads;
+    const int teams = blockDim.x / threads;
+    char* const memory = reinterpret_cast<char*>(keptRows) + team * rows.kept.bytes;
+    const std::int64_t shares = rows.part == fklarray::GpuPart::segments ? rows.segments : 1;
+    const std::int64_t tasks = fklarray::quotient_up(rows.rows, teams) * shares;
+    for (std::int64_t task = blockIdx.x; task < tasks; task += gridDim.x) {
+        const std::int64_t block = shares == 1 ? task : task / shares;
+        const std::int64_t segment = task - block * shares;
+        const std::int64_t number = block * teams + team;
+        fklarray::GpuRow<Lanes> row;
+        row.is_there = number < rows.rows;
+        const std::int64_t place = row.is_there ? number : rows.rows - 1;
+        row.point = fklarray::point_of(place, rows.space);
+        row.team = {static_cast<int>(threadIdx.x) & (threads - 1), threads};
+        row.length = fklarray::row_length(row.point, rows.space);
+        const std::int64_t chunks = fklarray::quotient_up(row.length, fklarray::chunk_length);
+        row.begin = segment * rows.segment;
+        row.end = shares == 1 ? chunks : fklarray::smaller(row.begin + rows.segment, chunks);
+        row.segments = rows.segments;
+        row.place = place * rows.segments + segment;
+        if (Rows::keeps && rows.kept.count > 0) {
+            for (int i = 0; i < rows.kept.count && row.is_there; ++i) {
+                fklarray::bring(rows.kept.streams[i], row.point, rows.space, memory, row.team);
+            }
+            fklarray::finish_copies();
+            fklarray::synchronise(row.team);
+        }
+        fklarray::run_row_stages<0, 0>(rows, row, memory, stages);
+    }
+}
+
+template <int Lanes>
+struct Executor<fklarray::RowsDPP<Lanes>> {
+    using Stream = Stream_<ParArch::GPU_NVIDIA>;
+    using Work = fklarray::Work;
+    using Part = fklarray::GpuPart;
+
+    template <int Rank, typename... Stages>
+    FK_HOST_STATIC void executeOperations(Stream& stream, const fklarray::Space<Rank>& space,
+                                          const Stages&... stages) {
+        constexpr bool isRepeated = ((Stages::work != Work::row) + ...) > 1;
+        constexpr int operations = isRepeated ? (Stages::Chain::size + ...) : 0;
+        const std::int64_t length = space.shape[Rank - 1];
+        fklarray::GpuRows<Rank, operations> rows = {};
+        rows.space = space;
+        rows.rows = std::int64_t{fklarray::rows_of(space)} * fklarray::planes_of(space);
+        if (rows.rows == 0 || length == 0) return;
+        const std::int64_t chunks = fklarray::quotient_up(length, fklarray::chunk_length);
+        const int processors = fklarray::gpu_attribute(cudaDevAttrMultiProcessorCount);
+        rows.segments = 1;
+        if (rows.rows < 2 * processors && length >= longRow) {
+            rows.segment = blockThreads / party;
+            while (rows.segment * processors * 32 < chunks * rows.rows) rows.segment *= 2;
+            rows.segments = fklarray::quotient_up(chunks, rows.segment);
+        }
+        if (rows.segments > 1) {
+            divide(stream, rows, stages...);
+        } else {
+            whole(stream, rows, length, stages...);
+        }
+    }
+
+private:
+    static constexpr std::int64_t longRow = 1 << 16;
+    static constexpr int blockThreads = 256;
+    static constexpr int keptBytes = 128;  // for each thread
+    // Threads that go through a chunk together; fewer than eight would not read memory well.
+    static constexpr int party = fklarray::partial_values / Lanes;
+    static constexpr int leastThreads = party > 8 ? party : 8;
+
+    template <typename Stage>
+    static constexpr std::int64_t resultBytes() {
+        if constexpr (Stage::work == Work::fold) {
+            return sizeof(typename fklarray::GpuRowFold<Lanes, Stage>::Value);
+        } else {
+            return 0;
+        }
+    }
+
+    template <typename Rows, typename... Stages>
+    FK_HOST_STATIC void whole(const Stream& stream, Rows rows, std::int64_t length,
+                              const Stages&... stages) {
+        // The threads of a scan take turns, so that more rows at a time are better than more of
+        // them.
+        constexpr bool scans = ((Stages::work == Work::scan) || ...);
+        int threads = leastThreads;
+        if constexpr (!scans) {
+            threads = fklarray::power_between(leastThreads, length / (16 * Lanes),
+                                              fklarray::gpu_row_threads);
+            if constexpr (Rows::keeps) {
+                const int room =
+                    fklarray::gpu_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) - 4096;
+                rows.kept = fklarray::Keeping<decltype(rows.kept)>::choose(length, room, stages...);
+                // As many of them as a processor has room for.
+                threads = fklarray::power_between(threads, rows.kept.bytes / keptBytes,
+                                                  fklarray::gpu_row_threads);
+            }
+        }
+        launch(stream, rows, Part::whole, 0, sizeof...(Stages), threads, stages...);
+    }
+
+    template <typename Rows, typename... Stages>
+    FK_HOST_STATIC void divide(const Stream& stream, Rows rows, const Stages&... stages) {
+        constexpr Work works[] = {Stages::work...};
+        constexpr int count = sizeof...(Stages);
+        std::int64_t bytes = 0;
+        ((bytes = resultBytes<Stages>() > bytes ? resultBytes<Stages>() : bytes), ...);
+        const fklarray::GpuScratch scratch(bytes * rows.rows * rows.segments,
+                                           stream.getCUDAStream());
+        if (!scratch.is_there()) return;
+        rows.scratch = scratch.memory();
+        for (int first = 0; first < count;) {
+            int end = first + 1;
+            if (works[first] == Work::fold) {
+                launch(stream, rows, Part::segments, first, end, blockThreads, stages...);
+                while (end < count && works[end] == Work::row) ++end;
+                const int threads =
+                    fklarray::power_between(32, rows.segments / 8, fklarray::gpu_row_threads);
+                launch(stream, rows, Part::join, first, end, threads, stages...);
+            } else if (works[first] == Work::elements) {
+                launch(stream, rows, Part::segments, first, end, blockThreads, stages...);
+            } else {
+                launch(stream, rows, Part::whole, first, end, leastThreads, stages...);
+            }
+            first = end;
+        }
+    }
+
+    // Stages [first, end), with so many threads for a row or for each of its segments.
+    template <typename Rows, typename... Stages>
+    FK_HOST_STATIC void launch(const Stream& stream, Rows rows, Part part, int first, int end,
+                               int threads, const Stages&... stages) {
+        const auto kernel = launchRows<Lanes, Rows, Tuple<Stages...>>;
+        const int block = threads < blockThreads ? blockThreads : threads;
+        const int teams = block / threads;
+        rows.part = part;
+        rows.first = first;
+        rows.end = end;
+        rows.threads = threads;
+        const std::int64_t tasks =
+            fklarray::quotient_up(rows.rows, teams) * (part == Part::segments ? rows.segments : 1);
+        const int bytes = teams * rows.kept.bytes;
+        if (bytes > 48 << 10) {
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+        }
+        const auto blocks = static_cast<uint>(fklarray::smaller(tasks, 0x7fffffff));
+        kernel<<<blocks, block, bytes, stream.getCUDAStream()>>>(rows, Tuple<Stages...>(stages...));
+    }
+};
+
+}  // namespace fk
+#endif
