@@ -24,7 +24,8 @@ from fklarray.placement import (
     Values,
     allocate_at,
     launch_at,
-    moved,
+    placed,
+    values_of,
     view_of,
     write_values,
 )
@@ -163,13 +164,11 @@ def evaluate_reduction(
         A C-contiguous array of the other axes, or of all for a scan.
     """
     dtype, kept, _ = outcome(reduction, operand[0].dtype, shape, rows)
-    place = operand[0].place
-    if place != HOST:
-        here = moved(_in_order(operand, shape), shape, HOST)
-        return moved(evaluate_reduction(reduction, here, shape, rows), kept, place)
+    place = operand[0].place or HOST
     # A scan has NumPy's order, and its bits where NumPy's operation has the kernel's.
     at_once = not reduction.scans or dtype.kind == "complex"
-    if config.compile == "background" and has_compiler(HOST) and not reduction.scans:
+    is_background = config.compile == "background" and has_compiler(HOST)
+    if place == HOST and is_background and not reduction.scans:
         operand = _rows_last(_in_order(operand, shape), shape, rows)
         shape, rows = matrix_of(shape, rows)
     # The second time in C order: its strides may be what stands in the way.
@@ -181,11 +180,9 @@ def evaluate_reduction(
         )
         if results:
             return stream_state(stream_of(results[0]).buffer, dtype, kept)
-    values = view_of(stream_of(operand), operand[0].dtype, shape)
-    result = _allocate(dtype, kept, HOST)
-    view_of(stream_of(result), dtype, kept)[...] = reduce_on_numpy(reduction, values, rows)
+    values = values_of(stream_of(operand), operand[0].dtype, shape)
     count("reference_evaluations")
-    return result
+    return placed(reduce_on_numpy(reduction, values, rows), dtype, kept, place)
 
 
 def _in_order(state: State, shape: tuple[int, ...]) -> State:
@@ -212,7 +209,8 @@ def _evaluate_fused(
 ) -> list[State] | None:
     """Run an expression with reductions as one kernel; None if there is none."""
     pattern, leaves, memories = fused
-    if not config.compiles or pattern.root.place != HOST:
+    root = pattern.root
+    if not config.compiles or (root.place not in ("", HOST) and not runs_on_devices(root)):
         return None
     key = (pattern,)
     plan = plans.get(key)
@@ -222,7 +220,7 @@ def _evaluate_fused(
             key,
             lambda: _stage(pattern, of_rows),
             math.prod(pattern.shape),
-            None if at_once else partial(lacking, pattern.root, pattern.shape, pattern.rows),
+            None if at_once else partial(lacking, root, pattern.shape, pattern.rows),
         )
         if plan is not None:
             plan.launch = fused_launch_of(plan, pattern, shape)

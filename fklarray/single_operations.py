@@ -21,7 +21,6 @@ from fklarray.plans import Plan, draft_of, lay_out, new_plan, plans
 from fklarray.recording import Stream, stream_of
 from fklarray.reference import is_exact
 from fklarray.staged_plans import staged
-from fklarray_codegen.dtypes import DType
 from fklarray_codegen.graph import HOST, Node, apply, cast, leaf_node, linearise
 from fklarray_codegen.layout import contiguous_strides
 from fklarray_codegen.ops import Op, Reduction
@@ -47,7 +46,7 @@ def lacking(root: Node, shape: tuple[int, ...], rows: Rows | None = None) -> lis
             continue
         if isinstance(node.op, Reduction):
             assert rows is not None
-            unit = _reduction_unit(node.op, node.inputs[0].dtype, shape, rows)
+            unit = _reduction_unit(node, shape, rows)
         else:
             unit = None if is_exact(node) else _unit(_on_streams(node, node.place or HOST))
         if unit is not None:
@@ -117,18 +116,17 @@ def _unit(node: Node) -> Unit:
     return lay_out(node, *_places(node, 1 << 20), node.place).unit
 
 
-def _reduction_unit(
-    reduction: Reduction, dtype: DType, shape: tuple[int, ...], rows: Rows
-) -> Unit | None:
-    if not reduction.scans:
-        shape, rows = matrix_of(shape, rows)
-    elif dtype.kind != "complex":
+def _reduction_unit(node: Node, shape: tuple[int, ...], rows: Rows) -> Unit | None:
+    reduction, dtype, place = node.op, node.inputs[0].dtype, node.place or HOST
+    assert isinstance(reduction, Reduction)
+    if reduction.scans and dtype.kind != "complex":
         return None
-    pattern = alone(
-        reduction, leaf_node("stream", dtype, HOST), (contiguous_strides(shape),), shape, rows
-    )
+    if place == HOST and not reduction.scans:
+        shape, rows = matrix_of(shape, rows)
+    stream = leaf_node("stream", dtype, place)
+    pattern = alone(reduction, stream, (contiguous_strides(shape),), shape, rows)
     kernel = staged(pattern, of_rows=not reduction.scans)
-    return draft_of(kernel[0], kernel[1], HOST).unit if kernel else None
+    return draft_of(kernel[0], kernel[1], place).unit if kernel else None
 
 
 def _on_streams(node: Node, place: str) -> Node:
