@@ -78,7 +78,7 @@ class Op:
     def runs_on_devices(self, dtype: DType) -> bool:
         """Return whether there is device code: C's complex functions exist on the host only."""
         families = ("exponential", "hyperbolic", "trigonometric")
-        of_the_library = self.family in families or self.name in ("abs", "sign", "sqrt")
+        of_the_library = self.family in families or self.name in ("sign", "sqrt")
         return dtype.kind != "complex" or not of_the_library
 
     @property

@@ -273,7 +273,13 @@ struct FunctorFor<Nextafter, SixteenBits<Format>> {
 };
 
 // Functors whose result is a matter of bits: they take and give what is stored.
+struct Copysign;
+struct Signbit;
 struct Where;
+template <>
+constexpr bool on_stored_bits<Copysign> = true;
+template <>
+constexpr bool on_stored_bits<Signbit> = true;
 template <>
 constexpr bool on_stored_bits<Where> = true;
 template <typename Format>
