@@ -111,7 +111,8 @@ struct Copysign : VectorFunctor {
         using Bits = Unsigned<V>;
         constexpr Element<Bits> mask = static_cast<Element<Bits>>(-1) >> 1;
         constexpr Element<Bits> top = static_cast<Element<Bits>>(~mask);
-        return bit_cast<V>((bit_cast<Bits>(magnitude) & mask) | (bit_cast<Bits>(sign) & top));
+        const auto signed_bits = (bit_cast<Bits>(magnitude) & mask) | (bit_cast<Bits>(sign) & top);
+        return bit_cast<V>(static_cast<Bits>(signed_bits));
     }
 };
 
