@@ -16,6 +16,12 @@ ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 STRICT = ("-Werror", "all-warnings", "-Xcompiler=-Wall,-Wextra,-Werror")
 
 
+@pytest.fixture(autouse=True)
+def real_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests run units on an emulated device."""
+    monkeypatch.delenv("FKLARRAY_NVCC", raising=False)
+
+
 @pytest.mark.parametrize("name", GRAPHS | STAGED)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_golden_units_compile_for_every_architecture(

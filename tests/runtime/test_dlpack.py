@@ -285,7 +285,7 @@ def test_a_producer_without_deleter_is_fine() -> None:
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
-        ({"device": (2, 1)}, r"device type 2 \(CUDA\), id 1"),
+        ({"device": (2, 99)}, r"device type 2 \(CUDA\), id 99"),
         ({"device": (77, 0)}, "device type 77"),
         ({"dtype": (FLOAT, 32, 4)}, "float32 with 4 lanes"),
         ({"dtype": (FLOAT, 4, 1)}, "float4"),

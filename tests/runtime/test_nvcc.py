@@ -62,6 +62,7 @@ def test_packages_come_first_the_newest_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
+    monkeypatch.delenv("FKLARRAY_NVCC", raising=False)
     for version in ("cu12", "cu13"):
         _script(tmp_path / "nvidia" / version / "bin/nvcc", _says("13.0.0"))
     monkeypatch.syspath_prepend(str(tmp_path))
