@@ -26,6 +26,7 @@ NOT_FUNCTIONS_OF_ARRAYS = {
     "Explanation",
     "clear_pool",
     "counters",
+    "default_device",
     "explain",
     "linalg.LinAlgError",
     "materialize",
