@@ -205,7 +205,7 @@ def _internal_calls(xp: Any, record: Callable[[], Any]) -> dict[str, Call]:
     flush = partial(_flush_in_python, xp, record)
     computed = xp.asarray(np.ones(ELEMENTS, np.float32))
     return {
-        "allocate and release the output": _replay(evaluation, "allocate_at", flush),
+        "allocate and release the output": _replay(evaluation, "empty_state", flush),
         "look the plan up": _replay(evaluation, "_plan", flush),
         "launch: fill in, pack, run, count": _replay(evaluation, "_launch", flush),
         "of the launch: pack and run the kernel": _replay(Kernel, "launch", flush),

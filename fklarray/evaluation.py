@@ -22,7 +22,7 @@ from fklarray.interchange import repeated_row
 from fklarray.kernels import COUNTERS, compile_seconds, has_compiler, kernel_cache
 from fklarray.placement import (
     Values,
-    allocate_at,
+    empty_state,
     launch_at,
     placed,
     values_of,
@@ -124,7 +124,7 @@ def evaluate(
         if results:
             return results
         node, leaves = resolved((node, leaves))
-    states = [_allocate(dtype, shape, node.place) for dtype in result_dtypes(node)]
+    states = [empty_state(dtype, shape, node.place or HOST) for dtype in result_dtypes(node)]
     if math.prod(shape):
         targets = tuple([stream_of(state) for state in states])
         plan = _plan(node, leaves, shape, None, node.place or HOST)
@@ -196,7 +196,7 @@ def _rows_last(operand: State, shape: tuple[int, ...], rows: Rows) -> State:
     dtype = operand[0].dtype
     if rows.stop == len(shape):
         return stream_state(stream_of(operand).buffer, dtype, matrix)
-    copy = _allocate(dtype, matrix, HOST)
+    copy = empty_state(dtype, matrix, HOST)
     values = view_of(stream_of(operand), dtype, shape).reshape(
         math.prod(shape[: rows.first]), matrix[1], -1
     )
@@ -227,7 +227,7 @@ def _evaluate_fused(
     if plan is None or plan.results is None:
         return None
     leaves = resolved_leaves(leaves)
-    states = [_allocate(dtype, extents, plan.place) for dtype, extents in plan.results.targets]
+    states = [empty_state(dtype, extents, plan.place) for dtype, extents in plan.results.targets]
     _launch(plan, leaves, tuple([stream_of(state) for state in states]), is_flush)
     for memory, number in zip(memories, plan.results.pending, strict=True):
         memory.settle(stream_of(states[number]))
@@ -241,11 +241,6 @@ def _stage(pattern: Pattern, of_rows: bool) -> Draft | None:
         return None
     program, laid_out, results = kernel
     return draft_of(program, laid_out, pattern.root.place or HOST, results)
-
-
-def _allocate(dtype: DType, shape: tuple[int, ...], place: str) -> State:
-    memory = allocate_at(place or HOST, math.prod(shape) * dtype.itemsize)
-    return stream_state(memory, dtype, shape)
 
 
 def evaluate_into(

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from fklarray.dtype_rows import DTYPES, DType, dtype_row
-from fklarray.placement import allocate_at, number_of, placed, values_of, view_of
+from fklarray.placement import number_of, placed, values_of, view_of
 from fklarray.recording import (
     HOST,
     Leaf,
@@ -37,7 +37,6 @@ __all__ = [
     "DLPACK_CPU",
     "check_stream",
     "dlpack_device",
-    "empty_state",
     "export_dlpack",
     "from_producer",
     "hand_over",
@@ -103,11 +102,6 @@ def _least_references() -> tuple[int, int, int, int]:
 
 
 _LEAST = _least_references()
-
-
-def empty_state(dtype: DType, shape: tuple[int, ...], place: str) -> State:
-    """Return a new array whose elements are yet to be written."""
-    return stream_state(allocate_at(place, math.prod(shape) * dtype.itemsize), dtype, shape)
 
 
 def state_of_numpy(array: np.ndarray[Any, Any], copy: bool | None, place: str = HOST) -> State:

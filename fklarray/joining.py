@@ -15,8 +15,8 @@ from fklarray.data_type_functions import astype
 from fklarray.delegation import on_numpy
 from fklarray.dtype_rows import DType
 from fklarray.evaluation import evaluate_into
-from fklarray.interchange import empty_state
 from fklarray.manipulation import broadcast_to, expand_dims, moveaxis, reshape
+from fklarray.placement import empty_state
 from fklarray.record import Number, record_deferred
 from fklarray.recording import State, cast_state, common_dtype, stream_of
 from fklarray.reductions import array_operand, normal_axis

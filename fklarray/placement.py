@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fklarray.dtype_rows import NUMPY_DTYPES, DType
-from fklarray.recording import HOST, Leaf, Memory, State, Stream, stream_of, stream_state
+from fklarray.recording import HOST, Leaf, State, Stream, stream_of, stream_state
 from fklarray_runtime import (
     Buffer,
     DeviceBuffer,
@@ -31,6 +31,7 @@ from fklarray_runtime import (
 __all__ = [
     "Values",
     "allocate_at",
+    "empty_state",
     "launch_at",
     "moved",
     "number_of",
@@ -61,6 +62,11 @@ def allocate_at(place: str, nbytes: int) -> Buffer:
         return allocate(nbytes)
     device = number_of(place)
     return allocate_on(device, nbytes, current_stream(device))
+
+
+def empty_state(dtype: DType, shape: tuple[int, ...], place: str) -> State:
+    """Return a new array whose elements are yet to be written; raises as `allocate_at` does."""
+    return stream_state(allocate_at(place, math.prod(shape) * dtype.itemsize), dtype, shape)
 
 
 def launch_at(
@@ -158,7 +164,7 @@ def _upload(memory: DeviceBuffer, address: int, source: Values) -> None:
 
 def placed(values: Values, dtype: DType, shape: tuple[int, ...], place: str) -> State:
     """Return new memory with values, converted and broadcast."""
-    state = stream_state(allocate_at(place, math.prod(shape) * dtype.itemsize), dtype, shape)
+    state = empty_state(dtype, shape, place)
     if place == HOST:
         write_values(stream_of(state), dtype, shape, values)
     elif math.prod(shape):
@@ -175,9 +181,9 @@ def moved(state: State, shape: tuple[int, ...], place: str) -> State:
     source, dtype = stream_of(state), state[0].dtype
     if HOST in (place, source.buffer.place):
         return placed(values_of(source, dtype, shape), dtype, shape, place)
-    target = allocate_at(place, math.prod(shape) * dtype.itemsize)
-    memory: Memory = source.buffer
-    assert isinstance(memory, DeviceBuffer)
+    state = empty_state(dtype, shape, place)
+    target, memory = stream_of(state).buffer, source.buffer
     assert isinstance(target, DeviceBuffer)
+    assert isinstance(memory, DeviceBuffer)
     copy_within(target, memory, current_stream(target.device))
-    return stream_state(target, dtype, shape)
+    return state

@@ -16,7 +16,8 @@ from fklarray.config import config
 from fklarray.core import prepare_launch
 from fklarray.fusion import Pattern
 from fklarray.kernels import Kernel, Unit, architecture_of, build, kernel_cache
-from fklarray.placement import number_of
+from fklarray.placement import launch_at, number_of
+from fklarray.recording import Stream
 from fklarray_codegen import INCLUDE
 from fklarray_codegen.dtypes import DType
 from fklarray_codegen.graph import HOST, Node, leaf_node
@@ -41,6 +42,7 @@ __all__ = [
     "fused_launch_of",
     "include_folders",
     "launch_of",
+    "launch_plan",
     "lay_out",
     "new_plan",
     "plans",
@@ -216,6 +218,24 @@ def _make_plan(kernel: Kernel, waiting: Draft) -> Plan:
         bool(complex_leaves or periodic),
         waiting.results,
     )
+
+
+def launch_plan(plan: Plan, addresses: Sequence[int], streams: Sequence[Stream]) -> None:
+    """Run a plan whose leaves are all plain streams.
+
+    Parameters
+    ----------
+    plan : Plan
+        What runs.
+    addresses : sequence of int
+        Of what it reads, then of what it writes.
+    streams : sequence of Stream
+        The same as memory of its device; none are needed on the host.
+    """
+    values = plan.values.copy()
+    for position, address in zip(plan.positions, addresses, strict=True):
+        values[position] = address
+    launch_at(plan.place, plan.kernel, values, streams)
 
 
 # Work that is done before another thread could have taken the interpreter over.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fklarray.placement import allocate_at, launch_at
-from fklarray.plans import Plan, draft_of, new_plan, plans
-from fklarray.recording import Stream
+from fklarray.placement import empty_state
+from fklarray.plans import Plan, draft_of, launch_plan, new_plan, plans
+from fklarray.recording import Stream, stream_of
 from fklarray_codegen.dtypes import DType
 from fklarray_codegen.graph import leaf_node
 from fklarray_codegen.layout import Layout, Period, inner_class
@@ -17,12 +17,8 @@ def repeated_on_device(stream: Stream, dtype: DType, period: Period, row: int) -
     """Return a contiguous row in which a short stream's elements repeat; a kernel writes it."""
     place = stream.buffer.place
     plan = _plan(dtype, period, row, place)
-    memory = allocate_at(place, row * dtype.itemsize)
-    repeated = Stream(memory, memory.address, (1,))
-    values = plan.values.copy()
-    for position, one in zip(plan.positions, (stream, repeated), strict=True):
-        values[position] = one.value
-    launch_at(place, plan.kernel, values, (stream, repeated))
+    repeated = stream_of(empty_state(dtype, (row,), place))
+    launch_plan(plan, (stream.value, repeated.value), (stream, repeated))
     return repeated
 
 

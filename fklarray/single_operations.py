@@ -9,16 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from fklarray.dtype_rows import NUMPY_DTYPES
 from fklarray.fusion import alone
 from fklarray.kernels import Unit, is_there
-from fklarray.placement import Values, allocate_at, launch_at, placed, values_of
-from fklarray.plans import Plan, draft_of, lay_out, new_plan, plans
-from fklarray.recording import Stream, stream_of
+from fklarray.placement import Values, empty_state, placed, values_of
+from fklarray.plans import Plan, draft_of, launch_plan, lay_out, new_plan, plans
+from fklarray.recording import stream_of
 from fklarray.reference import is_exact
 from fklarray.staged_plans import staged
 from fklarray_codegen.graph import HOST, Node, apply, cast, leaf_node, linearise
@@ -69,15 +68,14 @@ def run_alone(node: Node, operands: Sequence[Values]) -> Values:
     plan = _plan(alone, size)
     if place == HOST:
         result = np.empty(size, NUMPY_DTYPES[node.dtype])
-        _launch(plan, [array.ctypes.data for array in (*flat, result)], ())
+        launch_plan(plan, [array.ctypes.data for array in (*flat, result)], ())
         return result.reshape(shape)
     arrays = [
         stream_of(placed(array, source.dtype, (size,), place))
         for array, source in zip(flat, alone.leaves, strict=True)
     ]
-    memory = allocate_at(place, size * node.dtype.itemsize)
-    arrays.append(Stream(memory, memory.address, (1,)))
-    _launch(plan, [array.value for array in arrays], arrays)
+    arrays.append(stream_of(empty_state(node.dtype, (size,), place)))
+    launch_plan(plan, [array.value for array in arrays], arrays)
     return values_of(arrays[-1], node.dtype, shape=(size,)).reshape(shape)
 
 
@@ -89,13 +87,6 @@ def runs_on_devices(root: Node) -> bool:
 
 def _has_device_code(node: Node) -> bool:
     return not isinstance(node.op, Op) or node.op.runs_on_devices(node.inputs[-1].dtype)
-
-
-def _launch(plan: Plan, addresses: Sequence[int], streams: Sequence[Stream]) -> None:
-    values: list[Any] = plan.values.copy()
-    for position, address in zip(plan.positions, addresses, strict=True):
-        values[position] = address
-    launch_at(plan.place, plan.kernel, values, streams)
 
 
 def _plan(node: Node, size: int) -> Plan:

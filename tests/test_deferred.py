@@ -184,15 +184,15 @@ def test_memory_of_many_pending_sums_is_bounded(device: str) -> None:
 def test_a_failing_reduction_leaves_everything_usable(
     x: xp.Array, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    allocate, calls = evaluation.allocate_at, []
+    empty_state, calls = evaluation.empty_state, []
 
-    def fail_once(place: str, nbytes: int) -> Any:
-        calls.append(nbytes)
+    def fail_once(*given: Any) -> Any:
+        calls.append(given)
         if len(calls) == 1:
             raise MemoryError("no memory today")
-        return allocate(place, nbytes)
+        return empty_state(*given)
 
-    monkeypatch.setattr(evaluation, "allocate_at", fail_once)
+    monkeypatch.setattr(evaluation, "empty_state", fail_once)
     total = xp.sum(x) + 1
     with pytest.raises(MemoryError, match="today"):
         float(total)
