@@ -60,32 +60,6 @@ struct Binary16 {
 #endif
     }
 
-#if defined(__CUDA_ARCH__)
-    // Pairs, the first number in the low half. A sum of two of these numbers, or their product,
-    // that is rounded at once has the bits of one that is rounded to float32 before.
-    FK_DEVICE_STATIC std::uint32_t rounded_pair(float first, float second) {
-        std::uint32_t pair;
-        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
-        return pair;
-    }
-    FK_DEVICE_STATIC std::uint32_t sum_of_pairs(std::uint32_t a, std::uint32_t b) {
-        std::uint32_t sum;
-        asm("add.rn.f16x2 %0, %1, %2;" : "=r"(sum) : "r"(a), "r"(b));
-        return sum;
-    }
-    FK_DEVICE_STATIC std::uint32_t difference_of_pairs(std::uint32_t a, std::uint32_t b) {
-        std::uint32_t difference;
-        asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(difference) : "r"(a), "r"(b));
-        return difference;
-    }
-    static constexpr bool has_products_of_pairs = true;
-    FK_DEVICE_STATIC std::uint32_t product_of_pairs(std::uint32_t a, std::uint32_t b) {
-        std::uint32_t product;
-        asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(product) : "r"(a), "r"(b));
-        return product;
-    }
-#endif
-
     // What the instructions do, on processors without them.
     template <typename V>
     FK_HOST_DEVICE_STATIC Like<V, float> widened_by_bits(V stored) {
@@ -168,27 +142,6 @@ struct Brain16 {
 #endif
         }
     }
-
-#if defined(__CUDA_ARCH__)
-    // As those of Binary16; sums are multiplied by one, which every architecture can. A product far
-    // below one differs in its last bit when it is not rounded to float32 before.
-    FK_DEVICE_STATIC std::uint32_t rounded_pair(float first, float second) {
-        std::uint32_t pair;
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
-        return pair;
-    }
-    FK_DEVICE_STATIC std::uint32_t sum_of_pairs(std::uint32_t a, std::uint32_t b) {
-        std::uint32_t sum;
-        asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(0x3f803f80u), "r"(b));
-        return sum;
-    }
-    FK_DEVICE_STATIC std::uint32_t difference_of_pairs(std::uint32_t a, std::uint32_t b) {
-        std::uint32_t difference;
-        asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(difference) : "r"(b), "r"(0xbf80bf80u), "r"(a));
-        return difference;
-    }
-    static constexpr bool has_products_of_pairs = false;
-#endif
 };
 
 // As a parameter of a kernel a number of these types is a double.
@@ -291,8 +244,22 @@ stored_bits(const Pack<SixteenBits<Format>, Lanes>& pack) {
     return bit_cast<Pack<std::uint16_t, Lanes>>(pack);
 }
 
+template <typename Format>
+struct Pairs;
+
 template <typename Format, int Lanes>
 FK_HOST_DEVICE_STATIC Pack<float, Lanes> values_of(const Pack<SixteenBits<Format>, Lanes>& pack) {
+#if defined(__CUDA_ARCH__)
+    if constexpr (Lanes % 2 == 0) {
+        Pack<float, Lanes> values;
+        for (int lane = 0; lane < Lanes; lane += 2) {
+            std::uint32_t pair;
+            memcpy(&pair, &pack.vector[lane], sizeof pair);
+            Pairs<Format>::widen(pair, values.vector[lane], values.vector[lane + 1]);
+        }
+        return values;
+    }
+#endif
     return lift<Widen<Format>>(stored_bits(pack));
 }
 
@@ -304,7 +271,7 @@ struct Rounded<SixteenBits<Format>> {
         if constexpr (std::is_same_v<T, float> && Lanes % 2 == 0) {
             Pack<SixteenBits<Format>, Lanes> rounded;
             for (int lane = 0; lane < Lanes; lane += 2) {
-                const std::uint32_t pair = Format::rounded_pair(pack.get(lane), pack.get(lane + 1));
+                const auto pair = Pairs<Format>::rounded(pack.get(lane), pack.get(lane + 1));
                 memcpy(&rounded.vector[lane], &pair, sizeof pair);
             }
             return rounded;
@@ -314,38 +281,6 @@ struct Rounded<SixteenBits<Format>> {
     }
 };
 
-#if defined(__CUDA_ARCH__)
-struct Add;
-struct Subtract;
-struct Multiply;
-
-// Two numbers at once, where the result has the bits of float32's.
-template <typename Format, typename Name>
-struct OnPairs<SixteenBits<Format>, Name, SixteenBits<Format>> {
-    static constexpr bool exists =
-        std::is_same_v<Name, Add> || std::is_same_v<Name, Subtract> ||
-        (std::is_same_v<Name, Multiply> && Format::has_products_of_pairs);
-
-    template <int Lanes>
-    FK_DEVICE_STATIC auto lift(const Pack<SixteenBits<Format>, Lanes>& a,
-                               const Pack<SixteenBits<Format>, Lanes>& b) {
-        Pack<SixteenBits<Format>, Lanes> result;
-        for (int lane = 0; lane < Lanes; lane += 2) {
-            std::uint32_t first, second, pair;
-            memcpy(&first, &a.vector[lane], sizeof first);
-            memcpy(&second, &b.vector[lane], sizeof second);
-            if constexpr (std::is_same_v<Name, Add>) {
-                pair = Format::sum_of_pairs(first, second);
-            } else if constexpr (std::is_same_v<Name, Subtract>) {
-                pair = Format::difference_of_pairs(first, second);
-            } else {
-                pair = Format::product_of_pairs(first, second);
-            }
-            memcpy(&result.vector[lane], &pair, sizeof pair);
-        }
-        return result;
-    }
-};
-#endif
-
 }  // namespace fklarray
+
+#include <fklarray/gpu_float16.h>

@@ -11,8 +11,20 @@ namespace fklarray {
 constexpr int gpu_column_threads = 256;  // of a block, at most
 
 // A team and what it works on.
+template <int Lanes, typename StageType>
+class GpuColumnFold;
+template <int Lanes, typename StageType>
+struct GpuColumnScan;
+
 template <int Lanes>
 struct GpuColumn {
+    static constexpr Along along = Along::column;
+    static constexpr int lanes_of_pack = Lanes;
+    template <typename StageType>
+    using Fold = GpuColumnFold<Lanes, StageType>;
+    template <typename StageType>
+    using Scan = GpuColumnScan<Lanes, StageType>;
+
     Point point;  // of its pack in the first row
     GpuTeam team;
     bool is_there;
@@ -24,6 +36,8 @@ struct GpuColumn {
     std::int64_t segments;
     std::int64_t place;     // of the segment's result in scratch memory, or of the first one's
     std::int64_t distance;  // from there to the next one's
+
+    FK_DEVICE_STATIC void synchronise(const GpuColumn&) { __syncthreads(); }
 };
 
 // The values of a team's threads, the first `filled` of them, for its first thread. Threads are
@@ -39,7 +53,8 @@ FK_DEVICE_STATIC typename S::type column_tree(typename S::type value, const GpuT
     *values = value;
     for (int step = 1; step < team.threads; step *= 2) {
         const int distance = in_halves ? team.threads / 2 / step : step;
-        const bool is_first = in_halves ? team.thread < distance : team.thread % (2 * step) == 0;
+        const bool is_first =
+            in_halves ? team.thread < distance : (team.thread & (2 * step - 1)) == 0;
         __syncthreads();
         if (is_first && team.thread + distance < filled) {
             value = S::combine(value, values[distance * across]);
@@ -63,8 +78,14 @@ public:
     FK_DEVICE_STATIC Value fold(const Column& column, const StageType& stage, const Lines& lines) {
         const GpuTeam& team = column.team;
         if constexpr (S::any_order) {
-            const Value value =
-                rows(column, stage, lines, column.begin + team.thread, column.end, team.threads);
+            const std::int64_t length = std::int64_t{rows_of_sequence} * team.threads;
+            const bool whole = is_whole(column, lines);
+            std::int64_t row = column.begin + team.thread;
+            Value value = S::neutral();
+            for (; whole && row + length - team.threads < column.end; row += length) {
+                value = S::append(value, sequence(stage, lines, row, team.threads));
+            }
+            value = S::append(value, rows(column, stage, lines, row, column.end, team.threads));
             return column_tree<false, S>(value, team, column.across, column.end - column.begin);
         } else {
             const bool is_one = column.end - column.begin <= chunk_length;
@@ -82,77 +103,132 @@ public:
     FK_DEVICE_STATIC Value join(const Column& column, const char* scratch) {
         const auto* const values = reinterpret_cast<const Value*>(scratch) + column.place;
         const std::int64_t run =
-            power_of_two_from(quotient_up(column.segments, column.team.threads));
+            power_of_two_from(power_quotient_up(column.segments, column.team.threads));
         const std::int64_t first = smaller(column.team.thread * run, column.segments - 1);
         const Value value =
             pair_up<S>(values, column.distance, first, smaller(first + run, column.segments));
         return column_tree<false, S>(value, column.team, column.across,
-                                     quotient_up(column.segments, run));
+                                     power_quotient_up(column.segments, run));
     }
 
     FK_DEVICE_STATIC void store(const Column& column, const Value& value, const StageType& stage) {
         S::store_all(column.point, value, stage.ends);
     }
 
+    // How many of a chunk's partial values a thread has at once, so that rows are read in order.
+    static constexpr int partials = sizeof(Value) <= 16 ? 8 : sizeof(Value) <= 32 ? 4 : 2;
+    // Threads of a team: so many, or one for each partial value; fewer if there are fewer rows.
+    static constexpr int threads = S::any_order ? 1 : partial_values / partials;
+
 private:
+    static constexpr int rows_of_sequence = chunk_length / partial_values;
+
+    template <typename Lines>
+    FK_DEVICE_STATIC bool is_whole(const Column& column, const Lines& lines) {
+        return column.is_there && column.is_whole &&
+               are_whole(lines, std::make_index_sequence<StageType::Chain::size>());
+    }
+
+    // Teams have a thread for each partial value, or for so many of them, or there are fewer rows.
     template <typename Lines>
     FK_DEVICE_STATIC Value chunk(const Column& column, const StageType& stage, const Lines& lines,
                                  std::int64_t begin) {
-        const std::int64_t end = smaller(begin + chunk_length, column.end);
         const GpuTeam& team = column.team;
-        const int partials = static_cast<int>(smaller(end - begin, partial_values));
-        // The thread's partial values are combined in halves as well: of each two of them the one
-        // that comes second is as far away as can be.
-        const int mine = partial_values / team.threads;
-        const int bits = 31 - __clz(mine);
-        GpuPairing<S> pairing;
+        const std::int64_t end = smaller(begin + chunk_length, column.end);
+        const std::int64_t first = begin + team.thread;
+        const int there = static_cast<int>(smaller(end - begin, partial_values));
         Value value;
-        do {
-            const auto turned = static_cast<std::uint64_t>(__brev(pairing.count()));
-            const int partial = static_cast<int>((turned << bits) >> 32);
-            const int first = team.thread + partial * team.threads;
-            if (partial == 0 || first < partials) {
-                value = rows(column, stage, lines, begin + first, end, partial_values);
-                if (mine > 1) pairing.push(value, 0);
-            } else {
-                pairing.skip();
-            }
-        } while (pairing.count() < mine && mine > 1);
-        if (mine > 1) value = pairing.total();
-        return column_tree<true, S>(value, team, column.across, partials);
+        if (team.threads == partial_values) {
+            value = is_whole(column, lines) && end - begin == chunk_length
+                        ? sequence(stage, lines, first, partial_values)
+                        : rows(column, stage, lines, first, end, partial_values);
+        } else if (is_whole(column, lines)) {
+            value = several<true>(column, stage, lines, first, end, there);
+        } else {
+            value = several<false>(column, stage, lines, first, end, there);
+        }
+        return column_tree<true, S>(value, team, column.across, there);
     }
 
+    template <bool whole, typename Lines>
+    FK_DEVICE_STATIC Value several(const Column& column, const StageType& stage, const Lines& lines,
+                                   std::int64_t begin, std::int64_t end, int there) {
+        const GpuTeam& team = column.team;
+        Value values[partials];
+#pragma unroll
+        for (int i = 0; i < partials; ++i) values[i] = S::neutral();
+#pragma unroll 1
+        for (std::int64_t row = begin; row < end && column.is_there; row += partial_values) {
+            // Rows that are not there are read as the last one, and forgotten.
+            const auto spot = [&](int number) {
+                return Spot<whole>{smaller(row + number * team.threads, end - 1), column.lanes};
+            };
+            decltype(fetch(spot(0), stage.chain, lines)) fetched[partials];
+#pragma unroll
+            for (int i = 0; i < partials; ++i) {
+                fetched[i] = fetch(spot(i), stage.chain, lines);
+            }
+#pragma unroll
+            for (int i = 0; i < partials; ++i) {
+                // A choice, not a branch: the spots' computations mix.
+                Value& value = values[i];
+                Value next = value;
+                append(next, stage, lines, spot(i), fetched[i]);
+                value = row + i * team.threads < end ? next : value;
+            }
+        }
+#pragma unroll
+        for (int distance = partials / 2; distance > 0; distance /= 2) {
+#pragma unroll
+            for (int i = 0; i < distance; ++i) {
+                const bool is_there = team.thread + (i + distance) * team.threads < there;
+                if (is_there) values[i] = S::combine(values[i], values[i + distance]);
+            }
+        }
+        return values[0];
+    }
+
+    // Of whole packs in rows that lie so many apart.
+    template <typename Lines>
+    FK_DEVICE_STATIC Value sequence(const StageType& stage, const Lines& lines, std::int64_t begin,
+                                    int step) {
+        const auto spot = [&](int number) {
+            return Spot<true>{begin + std::int64_t{number} * step, Lanes};
+        };
+        Value value = S::neutral();
+        run_spots<rows_of_sequence>(stage.chain, lines, spot, [&](int number, const auto& fetched) {
+            append(value, stage, lines, spot(number), fetched);
+        });
+        return value;
+    }
+
+    // Of the same, few of them.
     template <typename Lines>
     FK_DEVICE_STATIC Value rows(const Column& column, const StageType& stage, const Lines& lines,
                                 std::int64_t begin, std::int64_t end, int step) {
-        constexpr auto indices = std::make_index_sequence<StageType::Chain::size>();
-        constexpr int batch = gpu_batch<StageType>;
-        Value state = S::neutral();
+        Value value = S::neutral();
         std::int64_t row = begin;
-        if (!column.is_there) return state;
-        if (column.is_whole && are_whole(lines, indices)) {
-#pragma unroll batch
-            for (; row < end; row += step) {
-                state = S::append(state, run_lines(Spot<true>{row, Lanes}, stage.chain, lines,
-                                                   [&](const auto& registers) {
-                                                       return S::start(registers, row);
-                                                   }));
-            }
-        }
+        const auto one = [&](const auto& spot) {
+            append(value, stage, lines, spot, fetch(spot, stage.chain, lines));
+        };
 #pragma unroll 1
-        for (; row < end; row += step) {
-            state = S::append(
-                state, run_lines(Spot<false>{row, column.lanes}, stage.chain, lines,
-                                 [&](const auto& registers) { return S::start(registers, row); }));
-        }
-        return state;
+        for (; row < end && is_whole(column, lines); row += step) one(Spot<true>{row, Lanes});
+#pragma unroll 1
+        for (; row < end && column.is_there; row += step) one(Spot<false>{row, column.lanes});
+        return value;
+    }
+
+    template <typename Lines, typename SpotType, typename Fetched>
+    FK_DEVICE_STATIC void append(Value& value, const StageType& stage, const Lines& lines,
+                                 const SpotType& spot, const Fetched& fetched) {
+        value = S::append(value,
+                          run_lines(spot, stage.chain, lines, fetched, [&](const auto& registers) {
+                              return S::start(registers, spot.pack);
+                          }));
     }
 };
 
 // Columns scanned by one thread each.
-template <int Lanes, typename StageType>
-struct GpuColumnScan;
-
 template <int Lanes, typename Chain, typename... Scans>
 struct GpuColumnScan<Lanes, Stage<Work::scan, Chain, fk::Tuple<Scans...>>> {
     using StageType = Stage<Work::scan, Chain, fk::Tuple<Scans...>>;
@@ -163,8 +239,7 @@ struct GpuColumnScan<Lanes, Stage<Work::scan, Chain, fk::Tuple<Scans...>>> {
     template <typename Lines>
     FK_DEVICE_STATIC void scan(const Column& column, const StageType& stage, const Lines& lines) {
         if (column.team.thread != 0 || !column.is_there) return;
-        const auto targets =
-            lines_of<Along::column, Lanes>(column.point, stage.ends, NotKept{}, Indices());
+        const auto targets = lines_of(column, stage.ends, NotKept{}, Indices());
         const bool is_whole =
             column.is_whole &&
             are_whole(lines, std::make_index_sequence<StageType::Chain::size>()) &&
@@ -173,7 +248,7 @@ struct GpuColumnScan<Lanes, Stage<Work::scan, Chain, fk::Tuple<Scans...>>> {
         write(Spot<false>{0, column.lanes}, targets, running, Indices());
         std::int64_t row = 1;
         // Rows are asked for together: nothing that is stored in between is read.
-        constexpr int batch = gpu_batch<StageType>;
+        constexpr int batch = 4;
         for (; is_whole && row + batch <= column.end; row += batch) {
             Packs packs[batch];
 #pragma unroll
@@ -214,12 +289,12 @@ private:
 
 // What is stored for each element, by all threads of the team.
 template <int Lanes, typename StageType, typename Lines>
-FK_DEVICE_STATIC void write_column(const GpuColumn<Lanes>& column, const StageType& stage,
-                                   const Lines& lines) {
+FK_DEVICE_STATIC void write_elements(const GpuColumn<Lanes>& column, const StageType& stage,
+                                     const Lines& lines) {
     if (!column.is_there) return;
     constexpr auto operations = std::make_index_sequence<StageType::Chain::size>();
     constexpr auto ends = std::make_index_sequence<StageType::Ends::size>();
-    const auto targets = lines_of<Along::column, Lanes>(column.point, stage.ends, NotKept{}, ends);
+    const auto targets = lines_of(column, stage.ends, NotKept{}, ends);
     const auto write = [&](const auto& spot) {
         run_lines(spot, stage.chain, lines, [&](const auto& registers) {
             write_lines(spot, targets, registers, stage.ends, ends);

@@ -18,73 +18,41 @@ struct GpuColumns {
     std::int64_t planes;    // blocks of rows
     std::int64_t segment;   // in rows
     std::int64_t segments;  // of each block of rows
-    GpuPart part;
+    std::int64_t tiles;     // blocks that have a row, or a segment of rows, together
+    std::int64_t tasks;
     int across;   // teams of a block
     int threads;  // of a team; powers of two
     int first;    // stage
     int end;
     char* scratch;
-};
 
-// Works on stage `Number` and those after it.
-template <int Number, int Lanes, typename Columns, typename Stages>
-FK_DEVICE_STATIC void run_column_stages(const Columns& columns, const GpuColumn<Lanes>& column,
-                                        const Stages& stages) {
-    const auto& stage = fk::get<Number>(stages);
-    using StageType = std::decay_t<decltype(stage)>;
-    if (Number >= columns.first && Number < columns.end) {
-        const bool is_first = column.team.thread == 0 && column.is_there;
-        if constexpr (StageType::work == Work::row) {
-            if (is_first) run_writes(column.point, stage);
-        } else {
-            const auto lines =
-                lines_of<Along::column, Lanes>(column.point, stage.chain, NotKept{},
-                                               std::make_index_sequence<StageType::Chain::size>());
-            if constexpr (StageType::work == Work::fold) {
-                using Fold = GpuColumnFold<Lanes, StageType>;
-                const auto value = columns.part == GpuPart::join
-                                       ? Fold::join(column, columns.scratch)
-                                       : Fold::fold(column, stage, lines);
-                if (is_first && columns.part == GpuPart::segments) {
-                    reinterpret_cast<typename Fold::Value*>(columns.scratch)[column.place] = value;
-                } else if (is_first) {
-                    Fold::store(column, value, stage);
-                }
-            } else if constexpr (StageType::work == Work::scan) {
-                GpuColumnScan<Lanes, StageType>::scan(column, stage, lines);
-            } else {
-                write_column(column, stage, lines);
-            }
-        }
-        __syncthreads();
+    template <typename Column>
+    FK_DEVICE_STATIC char* kept_for(const GpuColumns&, const Column&, int) {
+        return nullptr;
     }
-    if constexpr (Number + 1 < static_cast<int>(Stages::size)) {
-        run_column_stages<Number + 1>(columns, column, stages);
-    }
-}
+};
 
 }  // namespace fklarray
 
 namespace fk {
 
-template <int Lanes, typename Columns, typename Stages>
-__global__ void __launch_bounds__(fklarray::gpu_column_threads, 4)
+template <int Lanes, fklarray::GpuPart part, typename Columns, typename Stages>
+__global__ void __launch_bounds__(fklarray::gpu_column_threads, 2)
     launchColumns(const __grid_constant__ Columns columns, const __grid_constant__ Stages stages) {
-    const std::int64_t shares = columns.part == fklarray::GpuPart::segments ? columns.segments : 1;
-    const std::int64_t tiles = fklarray::quotient_up(columns.packs, columns.across);
-    const std::int64_t tasks = tiles * columns.planes * shares;
-    for (std::int64_t task = blockIdx.x; task < tasks; task += gridDim.x) {
+    const std::int64_t shares = part == fklarray::GpuPart::segments ? columns.segments : 1;
+    const int bits = __ffs(columns.across) - 1;
+    for (std::int64_t task = blockIdx.x; task < columns.tasks; task += gridDim.x) {
         // Neighbours in memory are neighbours in time.
-        const std::int64_t line = task / tiles;
-        const std::int64_t plane = line / shares;
+        const std::int64_t line = fklarray::quotient(task, columns.tiles);
+        const std::int64_t plane = shares == 1 ? line : fklarray::quotient(line, shares);
         const std::int64_t segment = line - plane * shares;
         const std::int64_t pack =
-            (task - line * tiles) * columns.across + threadIdx.x % columns.across;
+            ((task - line * columns.tiles) << bits) + (threadIdx.x & (columns.across - 1));
         fklarray::GpuColumn<Lanes> column;
         column.is_there = pack < columns.packs;
         const std::int64_t x = column.is_there ? pack : columns.packs - 1;
         column.point = {static_cast<int>(x), 0, static_cast<int>(plane)};
-        column.team = {static_cast<int>(threadIdx.x) / columns.across, columns.threads};
+        column.team = {static_cast<int>(threadIdx.x) >> bits, columns.threads};
         column.across = columns.across;
         column.lanes = fklarray::lanes_in_row<Lanes>(column.point, columns.space);
         column.is_whole = column.lanes == Lanes;
@@ -94,7 +62,7 @@ __global__ void __launch_bounds__(fklarray::gpu_column_threads, 4)
         column.segments = columns.segments;
         column.distance = columns.packs;
         column.place = (plane * columns.segments + segment) * columns.packs + x;
-        fklarray::run_column_stages<0>(columns, column, stages);
+        fklarray::run_stages<part, 0, 0>(columns, column, stages);
     }
 }
 
@@ -115,8 +83,11 @@ struct Executor<fklarray::ColumnsDPP<Lanes>> {
         const std::int64_t packs = columns.packs * columns.planes;
         if (rows == 0 || packs == 0) return;
         const int processors = fklarray::gpu_attribute(cudaDevAttrMultiProcessorCount);
-        const std::int64_t wanted = std::int64_t{processors} * 2048;  // threads
-        int threads = threadsFor(packs, rows, wanted, mostThreads(columns.packs, widestTile));
+        const std::int64_t wanted = std::int64_t{processors} * 1024;  // threads
+        constexpr int least = leastThreads<Stages...>();
+        int threads = columns.packs >= widestTile ? least : fklarray::partial_values;
+        while (threads > 1 && rows <= threads / 2 * (fklarray::partial_values / least))
+            threads /= 2;
         columns.segments = 1;
         if (packs * threads < wanted && rows * packs >= dividedWork && rows >= 2 * leastRows) {
             const std::int64_t segments = fklarray::quotient_up(2 * wanted, packs * threads);
@@ -127,9 +98,11 @@ struct Executor<fklarray::ColumnsDPP<Lanes>> {
         if (columns.segments > 1) {
             divide(stream, columns, threads, stages...);
         } else {
-            // Narrower tiles, for more of them.
-            threads = threadsFor(packs, rows, wanted, fklarray::partial_values);
-            launch(stream, columns, Part::whole, 0, sizeof...(Stages), threads, stages...);
+            // More threads, if there are few.
+            if (packs * threads < wanted && rows >= fklarray::partial_values) {
+                threads = fklarray::partial_values;
+            }
+            launch<Part::whole>(stream, columns, 0, sizeof...(Stages), threads, stages...);
         }
     }
 
@@ -137,19 +110,26 @@ private:
     static constexpr std::int64_t leastRows = fklarray::chunk_length;
     // In packs: what repays another launch; and what is read well.
     static constexpr std::int64_t dividedWork = 1 << 18;
-    static constexpr int widestTile = 32;
+    static constexpr int widestTile = 64;
 
-    FK_HOST_STATIC int threadsFor(std::int64_t packs, std::int64_t rows, std::int64_t wanted,
-                                  int most) {
-        int threads = 1;
-        while (threads < most && threads < fklarray::partial_values && packs * threads < wanted &&
-               threads < rows)
-            threads *= 2;
-        return threads;
+    // What the folds of all stages can do with.
+    template <typename... Stages>
+    static constexpr int leastThreads() {
+        int least = 1;
+        const auto raise = [&](int threads) { least = threads > least ? threads : least; };
+        (raise(threadsOf<Stages>()), ...);
+        return least;
     }
-    FK_HOST_STATIC int mostThreads(std::int64_t packs, int tile) {
-        const int across = fklarray::power_between(1, packs, tile);
-        return fklarray::gpu_column_threads / across;
+    template <typename Stage>
+    static constexpr int threadsOf() {
+        if constexpr (Stage::work == Work::fold) {
+            return fklarray::GpuColumnFold<Lanes, Stage>::threads;
+        } else {
+            return 1;
+        }
+    }
+    FK_HOST_STATIC int mostThreads(std::int64_t packs) {
+        return fklarray::gpu_column_threads / fklarray::power_between(1, packs, widestTile);
     }
 
     template <typename Stage>
@@ -175,34 +155,35 @@ private:
         for (int first = 0; first < count;) {
             int end = first + 1;
             if (works[first] == Work::fold) {
-                launch(stream, columns, Part::segments, first, end, threads, stages...);
+                launch<Part::segments>(stream, columns, first, end, threads, stages...);
                 while (end < count && works[end] == Work::row) ++end;
-                const int most = mostThreads(columns.packs, widestTile);
-                launch(stream, columns, Part::join, first, end,
-                       fklarray::power_between(1, columns.segments / 8, most), stages...);
+                const int most = mostThreads(columns.packs);
+                launch<Part::join>(stream, columns, first, end,
+                                   fklarray::power_between(1, columns.segments / 8, most),
+                                   stages...);
             } else if (works[first] == Work::elements) {
-                launch(stream, columns, Part::segments, first, end, threads, stages...);
+                launch<Part::segments>(stream, columns, first, end, threads, stages...);
             } else {
-                launch(stream, columns, Part::whole, first, end, 1, stages...);
+                launch<Part::whole>(stream, columns, first, end, 1, stages...);
             }
             first = end;
         }
     }
 
     // Stages [first, end), with so many threads for each pack of a row or of a segment.
-    template <typename Columns, typename... Stages>
-    FK_HOST_STATIC void launch(const Stream& stream, Columns columns, Part part, int first, int end,
+    template <Part part, typename Columns, typename... Stages>
+    FK_HOST_STATIC void launch(const Stream& stream, Columns columns, int first, int end,
                                int threads, const Stages&... stages) {
-        columns.part = part;
         columns.first = first;
         columns.end = end;
         columns.threads = threads;
         columns.across = fklarray::gpu_column_threads / threads;
         while (columns.across > 1 && columns.across / 2 >= columns.packs) columns.across /= 2;
-        const std::int64_t tasks = fklarray::quotient_up(columns.packs, columns.across) *
-                                   columns.planes * (part == Part::segments ? columns.segments : 1);
-        const auto blocks = static_cast<uint>(fklarray::smaller(tasks, 0x7fffffff));
-        const auto kernel = launchColumns<Lanes, Columns, Tuple<Stages...>>;
+        columns.tiles = fklarray::quotient_up(columns.packs, columns.across);
+        columns.tasks =
+            columns.tiles * columns.planes * (part == Part::segments ? columns.segments : 1);
+        const auto blocks = static_cast<uint>(fklarray::smaller(columns.tasks, 0x7fffffff));
+        const auto kernel = launchColumns<Lanes, part, Columns, Tuple<Stages...>>;
         kernel<<<blocks, columns.across * threads, 0, stream.getCUDAStream()>>>(
             columns, Tuple<Stages...>(stages...));
     }

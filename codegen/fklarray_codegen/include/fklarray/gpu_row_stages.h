@@ -12,9 +12,21 @@ namespace fklarray {
 constexpr int gpu_row_threads = 512;  // of a block, at most
 
 // A team and what it works on.
+template <int Lanes, typename StageType>
+class GpuRowFold;
+template <int Lanes, typename StageType>
+struct GpuRowScan;
+
 template <int Lanes>
 struct GpuRow {
+    static constexpr Along along = Along::row;
+    static constexpr int lanes_of_pack = Lanes;
     static constexpr std::int64_t packs_of_chunk = chunk_length / Lanes;
+    static constexpr int packs_of_sequence = chunk_length / partial_values;
+    template <typename StageType>
+    using Fold = GpuRowFold<Lanes, StageType>;
+    template <typename StageType>
+    using Scan = GpuRowScan<Lanes, StageType>;
 
     Point point;
     GpuTeam team;
@@ -24,6 +36,7 @@ struct GpuRow {
     std::int64_t end;
     std::int64_t segments;
     std::int64_t place;  // of the segment's result in scratch memory, or of the first one's
+    char* memory;        // in which rows are kept
 
     FK_DEVICE_STATIC std::int64_t all_packs(const GpuRow& row) {
         return quotient_up(row.length, Lanes);
@@ -36,15 +49,14 @@ struct GpuRow {
     FK_DEVICE_STATIC int lanes(const GpuRow& row, std::int64_t pack) {
         return static_cast<int>(smaller(row.length - pack * Lanes, Lanes));
     }
-};
-
-FK_DEVICE_STATIC void synchronise(const GpuTeam& team) {
-    if (team.threads > 32) {
-        __syncthreads();
-    } else {
-        __syncwarp();
+    FK_DEVICE_STATIC void synchronise(const GpuRow& row) {
+        if (row.team.threads > 32) {
+            __syncthreads();
+        } else {
+            __syncwarp();
+        }
     }
-}
+};
 
 // The values of a team's parties, the first `filled` of them, combined with their neighbours, the
 // pairs with theirs, and so on. A party is so many threads, of which the first one has the value;
@@ -93,11 +105,18 @@ public:
     // The row's value, or its segment's, for the first thread of the team.
     template <typename Lines>
     FK_DEVICE_STATIC Value fold(const Row& row, const StageType& stage, const Lines& lines) {
+        const std::int64_t whole = smaller(whole_packs(row, lines), Row::end_pack(row));
         if constexpr (S::any_order) {
             const std::int64_t begin = row.begin * Row::packs_of_chunk;
             const std::int64_t end = Row::end_pack(row);
-            const auto state =
-                packs(row, stage, lines, begin + row.team.thread, end, row.team.threads);
+            const std::int64_t step = row.team.threads;
+            const std::int64_t length = Row::packs_of_sequence * step;
+            std::int64_t pack = begin + row.team.thread;
+            auto state = S::neutral();
+            for (; pack + length - step < whole; pack += length) {
+                state = S::append(state, sequence(stage, lines, pack, step));
+            }
+            state = S::append(state, packs(row, stage, lines, pack, end, step));
             return tree<One>(S::fold_lanes(state), row.team, 1, end - begin);
         } else {
             const std::int64_t chunks = row.end - row.begin;
@@ -106,11 +125,14 @@ public:
             GpuPairing<One> pairing;
             Value value;
             for (std::int64_t number = first; number < first + run; ++number) {
-                value = chunk(row, stage, lines, number);
+                const std::int64_t pack = number * Row::packs_of_chunk + row.team.thread % party;
+                const std::int64_t end = (number + 1) * Row::packs_of_chunk;
+                value = together(end <= whole ? sequence(stage, lines, pack, party)
+                                              : packs(row, stage, lines, pack, end, party));
                 if (run > 1 && (number == first || number < row.end)) pairing.push(value, 0);
             }
             if (run > 1) value = pairing.total();
-            return tree<One>(value, row.team, party, quotient_up(chunks, run));
+            return tree<One>(value, row.team, party, power_quotient_up(chunks, run));
         }
     }
 
@@ -120,7 +142,7 @@ public:
         const std::int64_t run = run_of(row.segments, row.team.threads);
         const std::int64_t first = smaller(row.team.thread * run, row.segments - 1);
         const Value value = pair_up<One>(values, 1, first, smaller(first + run, row.segments));
-        return tree<One>(value, row.team, 1, quotient_up(row.segments, run));
+        return tree<One>(value, row.team, 1, power_quotient_up(row.segments, run));
     }
 
     FK_DEVICE_STATIC void store(const Row& row, const Value& value, const StageType& stage) {
@@ -130,40 +152,58 @@ public:
 private:
     // How many of the items one of the parties takes.
     FK_DEVICE_STATIC std::int64_t run_of(std::int64_t items, int parties) {
-        return power_of_two_from(quotient_up(items, parties));
+        return power_of_two_from(power_quotient_up(items, parties));
     }
 
-    // The chunk's value for the first thread of its party; something where there is no chunk.
-    template <typename Lines>
-    FK_DEVICE_STATIC Value chunk(const Row& row, const StageType& stage, const Lines& lines,
-                                 std::int64_t number) {
-        const std::int64_t begin = number * Row::packs_of_chunk;
-        const std::int64_t end = smaller(begin + Row::packs_of_chunk, Row::end_pack(row));
-        auto state = packs(row, stage, lines, begin + row.team.thread % party, end, party);
+    // A chunk's value, for the first thread of its party.
+    FK_DEVICE_STATIC Value together(typename S::type state) {
         for (int distance = party / 2; distance > 0; distance /= 2) {
             state = S::combine(state, from_further(state, distance));
         }
         return S::fold_lanes(state);
     }
 
+    // How many of its packs may be read as such.
+    template <typename Lines>
+    FK_DEVICE_STATIC std::int64_t whole_packs(const Row& row, const Lines& lines) {
+        constexpr auto indices = std::make_index_sequence<StageType::Chain::size>();
+        return are_whole(lines, indices) ? Row::whole_packs(row) : 0;
+    }
+
+    // Of whole packs that lie so many apart.
+    template <typename Lines>
+    FK_DEVICE_STATIC typename S::type sequence(const StageType& stage, const Lines& lines,
+                                               std::int64_t begin, std::int64_t step) {
+        const auto spot = [&](int number) { return Spot<true>{begin + number * step, Lanes}; };
+        typename S::type state = S::neutral();
+        run_spots<Row::packs_of_sequence>(
+            stage.chain, lines, spot, [&](int number, const auto& fetched) {
+                const auto start = [&](const auto& registers) {
+                    return S::start(registers, spot(number).pack);
+                };
+                state =
+                    S::append(state, run_lines(spot(number), stage.chain, lines, fetched, start));
+            });
+        return state;
+    }
+
+    // Up to `end` or that of the row; few of them.
     template <typename Lines>
     FK_DEVICE_STATIC typename S::type packs(const Row& row, const StageType& stage,
                                             const Lines& lines, std::int64_t begin,
-                                            std::int64_t end, int step) {
-        constexpr auto indices = std::make_index_sequence<StageType::Chain::size>();
-        constexpr int batch = gpu_batch<StageType>;
-        const std::int64_t whole =
-            are_whole(lines, indices) ? smaller(end, Row::whole_packs(row)) : 0;
+                                            std::int64_t end, std::int64_t step) {
+        const std::int64_t last = smaller(end, Row::end_pack(row));
+        const std::int64_t whole = smaller(last, whole_packs(row, lines));
         typename S::type state = S::neutral();
         std::int64_t pack = begin;
-#pragma unroll batch
+#pragma unroll 1
         for (; pack < whole; pack += step) {
             state = S::append(
                 state, run_lines(Spot<true>{pack, Lanes}, stage.chain, lines,
                                  [&](const auto& registers) { return S::start(registers, pack); }));
         }
 #pragma unroll 1
-        for (; pack < end; pack += step) {
+        for (; pack < last; pack += step) {
             const int lanes = Row::lanes(row, pack);
             state = S::append(state, run_lines(Spot<false>{pack, lanes}, stage.chain, lines,
                                                [&](const auto& registers) {
@@ -175,9 +215,6 @@ private:
 };
 
 // A row scanned by a team within a warp: one thread after the other adds up its pack.
-template <int Lanes, typename StageType>
-struct GpuRowScan;
-
 template <int Lanes, typename Chain, typename... Scans>
 struct GpuRowScan<Lanes, Stage<Work::scan, Chain, fk::Tuple<Scans...>>> {
     using StageType = Stage<Work::scan, Chain, fk::Tuple<Scans...>>;
@@ -188,8 +225,7 @@ struct GpuRowScan<Lanes, Stage<Work::scan, Chain, fk::Tuple<Scans...>>> {
 
     template <typename Lines>
     FK_DEVICE_STATIC void scan(const Row& row, const StageType& stage, const Lines& lines) {
-        const auto targets =
-            lines_of<Along::row, Lanes>(row.point, stage.ends, NotKept{}, Indices());
+        const auto targets = lines_of(row, stage.ends, NotKept{}, Indices());
         const std::int64_t end = Row::end_pack(row);
         Running running;
         for (std::int64_t first = 0; first < Row::all_packs(row); first += row.team.threads) {
@@ -242,12 +278,12 @@ private:
 
 // What is stored for each element, by all threads of the team.
 template <int Lanes, typename StageType, typename Lines>
-FK_DEVICE_STATIC void write_row(const GpuRow<Lanes>& row, const StageType& stage,
-                                const Lines& lines) {
+FK_DEVICE_STATIC void write_elements(const GpuRow<Lanes>& row, const StageType& stage,
+                                     const Lines& lines) {
     using Row = GpuRow<Lanes>;
     constexpr auto operations = std::make_index_sequence<StageType::Chain::size>();
     constexpr auto ends = std::make_index_sequence<StageType::Ends::size>();
-    const auto targets = lines_of<Along::row, Lanes>(row.point, stage.ends, NotKept{}, ends);
+    const auto targets = lines_of(row, stage.ends, NotKept{}, ends);
     const bool aligned = are_whole(lines, operations) && are_whole(targets, ends);
     const std::int64_t end = Row::end_pack(row);
     const std::int64_t whole = aligned ? smaller(end, Row::whole_packs(row)) : 0;

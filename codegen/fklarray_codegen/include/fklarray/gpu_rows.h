@@ -16,89 +16,57 @@ struct RowsDPP;
 template <int Rank, int Operations>
 struct GpuRows {
     static constexpr bool keeps = Operations > 0;
-
     Space<Rank> space;
     std::int64_t rows;      // of all planes
     std::int64_t segment;   // in chunks
     std::int64_t segments;  // of each row
-    GpuPart part;
+    std::int64_t tasks;
     int threads;  // of a team; a power of two
     int first;    // stage
     int end;
     char* scratch;
     KeptRows<Rank, keeps ? Operations : 1> kept;
+
+    template <typename Row>
+    FK_DEVICE_STATIC char* kept_for(const GpuRows& rows, const Row& row, int operation) {
+        if constexpr (!keeps) return nullptr;
+        const int place = rows.kept.places[operation];
+        return place == 0 ? nullptr : row.memory + 16 * (place - 1);
+    }
 };
 
-// Division takes long, of 64 bits most of all.
 template <int Rank>
 FK_DEVICE_STATIC Point point_of(std::int64_t row, const Space<Rank>& space) {
     const std::int64_t rows = space.shape[Rank - 2];
-    std::int64_t plane = 0;
-    if (row >> 32 != 0) {
-        plane = row / rows;
-    } else if (row >= rows) {
-        plane = static_cast<uint>(row) / static_cast<uint>(rows);
-    }
+    const std::int64_t plane = row < rows ? 0 : quotient(row, rows);
     return {0, static_cast<int>(row - plane * rows), static_cast<int>(plane)};
-}
-
-// Works on stage `Number` and those after it; its first operation has this number among all.
-template <int Number, int Operation, int Lanes, typename Rows, typename Stages>
-FK_DEVICE_STATIC void run_row_stages(const Rows& rows, const GpuRow<Lanes>& row, char* memory,
-                                     const Stages& stages) {
-    const auto& stage = fk::get<Number>(stages);
-    using StageType = std::decay_t<decltype(stage)>;
-    if (Number >= rows.first && Number < rows.end) {
-        const auto kept = [&](int operation) -> char* {
-            if constexpr (!Rows::keeps) return nullptr;
-            const int place = rows.kept.places[Operation + operation];
-            return place == 0 ? nullptr : memory + 16 * (place - 1);
-        };
-        const bool is_first = row.team.thread == 0 && row.is_there;
-        if constexpr (StageType::work == Work::row) {
-            if (is_first) run_writes(row.point, stage);
-        } else {
-            const auto lines = lines_of<Along::row, Lanes>(
-                row.point, stage.chain, kept, std::make_index_sequence<StageType::Chain::size>());
-            if constexpr (StageType::work == Work::fold) {
-                using Fold = GpuRowFold<Lanes, StageType>;
-                const auto value = rows.part == GpuPart::join ? Fold::join(row, rows.scratch)
-                                                              : Fold::fold(row, stage, lines);
-                if (is_first && rows.part == GpuPart::segments) {
-                    reinterpret_cast<typename Fold::Value*>(rows.scratch)[row.place] = value;
-                } else if (is_first) {
-                    Fold::store(row, value, stage);
-                }
-            } else if constexpr (StageType::work == Work::scan) {
-                GpuRowScan<Lanes, StageType>::scan(row, stage, lines);
-            } else {
-                write_row(row, stage, lines);
-            }
-        }
-        synchronise(row.team);
-    }
-    if constexpr (Number + 1 < static_cast<int>(Stages::size)) {
-        run_row_stages<Number + 1, Operation + static_cast<int>(StageType::Chain::size)>(
-            rows, row, memory, stages);
-    }
 }
 
 }  // namespace fklarray
 
 namespace fk {
 
-template <int Lanes, typename Rows, typename Stages>
-__global__ void __launch_bounds__(fklarray::gpu_row_threads)
+// What registers have to suffice for: threads read many packs at a time, but where rows are kept,
+// these are read before, and more threads are better.
+template <typename Rows, fklarray::GpuPart part>
+constexpr bool keeps_rows = Rows::keeps && part == fklarray::GpuPart::whole;
+template <typename Rows, fklarray::GpuPart part>
+constexpr int row_threads = keeps_rows<Rows, part> ? 768 : 256;
+template <typename Rows, fklarray::GpuPart part>
+constexpr int row_blocks = keeps_rows<Rows, part> ? 1 : 2;
+
+template <int Lanes, fklarray::GpuPart part, typename Rows, typename Stages>
+__global__ void __launch_bounds__(row_threads<Rows, part>, row_blocks<Rows, part>)
     launchRows(const __grid_constant__ Rows rows, const __grid_constant__ Stages stages) {
+    using fklarray::GpuPart;
     extern __shared__ uint4 keptRows[];
     const int threads = rows.threads;
-    const int team = threadIdx.x / threads;
-    const int teams = blockDim.x / threads;
-    char* const memory = reinterpret_cast<char*>(keptRows) + team * rows.kept.bytes;
-    const std::int64_t shares = rows.part == fklarray::GpuPart::segments ? rows.segments : 1;
-    const std::int64_t tasks = fklarray::quotient_up(rows.rows, teams) * shares;
-    for (std::int64_t task = blockIdx.x; task < tasks; task += gridDim.x) {
-        const std::int64_t block = shares == 1 ? task : task / shares;
+    const int bits = __ffs(threads) - 1;
+    const int team = static_cast<int>(threadIdx.x) >> bits;
+    const int teams = static_cast<int>(blockDim.x) >> bits;
+    const std::int64_t shares = part == GpuPart::segments ? rows.segments : 1;
+    for (std::int64_t task = blockIdx.x; task < rows.tasks; task += gridDim.x) {
+        const std::int64_t block = shares == 1 ? task : fklarray::quotient(task, shares);
         const std::int64_t segment = task - block * shares;
         const std::int64_t number = block * teams + team;
         fklarray::GpuRow<Lanes> row;
@@ -112,14 +80,17 @@ __global__ void __launch_bounds__(fklarray::gpu_row_threads)
         row.end = shares == 1 ? chunks : fklarray::smaller(row.begin + rows.segment, chunks);
         row.segments = rows.segments;
         row.place = place * rows.segments + segment;
-        if (Rows::keeps && rows.kept.count > 0) {
+        row.memory = reinterpret_cast<char*>(keptRows) + team * rows.kept.bytes;
+        if constexpr (Rows::keeps && part == GpuPart::whole) {
             for (int i = 0; i < rows.kept.count && row.is_there; ++i) {
-                fklarray::bring(rows.kept.streams[i], row.point, rows.space, memory, row.team);
+                fklarray::bring(rows.kept.streams[i], row.point, rows.space, row.memory, row.team);
             }
-            fklarray::finish_copies();
-            fklarray::synchronise(row.team);
+            if (rows.kept.count > 0) {
+                fklarray::finish_copies();
+                fklarray::GpuRow<Lanes>::synchronise(row);
+            }
         }
-        fklarray::run_row_stages<0, 0>(rows, row, memory, stages);
+        fklarray::run_stages<part, 0, 0>(rows, row, stages);
     }
 }
 
@@ -157,7 +128,7 @@ struct Executor<fklarray::RowsDPP<Lanes>> {
 private:
     static constexpr std::int64_t longRow = 1 << 16;
     static constexpr int blockThreads = 256;
-    static constexpr int keptBytes = 128;  // for each thread
+    static constexpr int keptBytes = 256;  // for each thread
     // Threads that go through a chunk together; fewer than eight would not read memory well.
     static constexpr int party = fklarray::partial_values / Lanes;
     static constexpr int leastThreads = party > 8 ? party : 8;
@@ -179,8 +150,7 @@ private:
         constexpr bool scans = ((Stages::work == Work::scan) || ...);
         int threads = leastThreads;
         if constexpr (!scans) {
-            threads = fklarray::power_between(leastThreads, length / (16 * Lanes),
-                                              fklarray::gpu_row_threads);
+            threads = fklarray::power_between(leastThreads, length / (16 * Lanes), blockThreads);
             if constexpr (Rows::keeps) {
                 const int room =
                     fklarray::gpu_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) - 4096;
@@ -190,7 +160,7 @@ private:
                                                   fklarray::gpu_row_threads);
             }
         }
-        launch(stream, rows, Part::whole, 0, sizeof...(Stages), threads, stages...);
+        launch<Part::whole>(stream, rows, 0, sizeof...(Stages), threads, stages...);
     }
 
     template <typename Rows, typename... Stages>
@@ -206,38 +176,36 @@ private:
         for (int first = 0; first < count;) {
             int end = first + 1;
             if (works[first] == Work::fold) {
-                launch(stream, rows, Part::segments, first, end, blockThreads, stages...);
+                launch<Part::segments>(stream, rows, first, end, blockThreads, stages...);
                 while (end < count && works[end] == Work::row) ++end;
-                const int threads =
-                    fklarray::power_between(32, rows.segments / 8, fklarray::gpu_row_threads);
-                launch(stream, rows, Part::join, first, end, threads, stages...);
+                const int threads = fklarray::power_between(32, rows.segments / 8, blockThreads);
+                launch<Part::join>(stream, rows, first, end, threads, stages...);
             } else if (works[first] == Work::elements) {
-                launch(stream, rows, Part::segments, first, end, blockThreads, stages...);
+                launch<Part::segments>(stream, rows, first, end, blockThreads, stages...);
             } else {
-                launch(stream, rows, Part::whole, first, end, leastThreads, stages...);
+                launch<Part::whole>(stream, rows, first, end, leastThreads, stages...);
             }
             first = end;
         }
     }
 
     // Stages [first, end), with so many threads for a row or for each of its segments.
-    template <typename Rows, typename... Stages>
-    FK_HOST_STATIC void launch(const Stream& stream, Rows rows, Part part, int first, int end,
-                               int threads, const Stages&... stages) {
-        const auto kernel = launchRows<Lanes, Rows, Tuple<Stages...>>;
+    template <Part part, typename Rows, typename... Stages>
+    FK_HOST_STATIC void launch(const Stream& stream, Rows rows, int first, int end, int threads,
+                               const Stages&... stages) {
+        const auto kernel = launchRows<Lanes, part, Rows, Tuple<Stages...>>;
         const int block = threads < blockThreads ? blockThreads : threads;
         const int teams = block / threads;
-        rows.part = part;
         rows.first = first;
         rows.end = end;
         rows.threads = threads;
-        const std::int64_t tasks =
+        rows.tasks =
             fklarray::quotient_up(rows.rows, teams) * (part == Part::segments ? rows.segments : 1);
         const int bytes = teams * rows.kept.bytes;
         if (bytes > 48 << 10) {
             cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
         }
-        const auto blocks = static_cast<uint>(fklarray::smaller(tasks, 0x7fffffff));
+        const auto blocks = static_cast<uint>(fklarray::smaller(rows.tasks, 0x7fffffff));
         kernel<<<blocks, block, bytes, stream.getCUDAStream()>>>(rows, Tuple<Stages...>(stages...));
     }
 };

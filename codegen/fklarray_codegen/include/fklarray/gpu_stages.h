@@ -1,19 +1,18 @@
-// How the threads of a GPU run the stages of a kernel: what both patterns share. A thread goes
-// along one line of packs, those of a row or those that lie in one place of neighbouring rows, and
-// knows for each stream where that line begins.
+// How the threads of a GPU run the stages of a kernel: what both patterns share.
 #pragma once
 
-#include <fklarray/stages.h>
-#include <fused_kernel/fused_kernel.h>
+#include <fklarray/gpu_lines.h>
 
 #if defined(__CUDACC__)
 namespace fklarray {
 
-enum class Along { row, column };
-
 // What a launch does: all of its stages; or a fold or the stores of elements, shared out in
 // segments; or a fold of what these have left, and stages that follow from it.
 enum class GpuPart { whole, segments, join };
+
+template <GpuPart part, Work work>
+constexpr bool takes_part = part == GpuPart::whole || work == Work::fold ||
+                            work == (part == GpuPart::segments ? Work::elements : Work::row);
 
 // The threads that share a row, or a column of packs.
 struct GpuTeam {
@@ -21,194 +20,51 @@ struct GpuTeam {
     int threads;
 };
 
-// Where the packs of a stream lie along a line.
-template <Along along, int Lanes, typename T, int Rank, Inner inner>
-struct Line {
-    Stored<T>* first;
-    std::int64_t stride;  // from lane to lane
-    std::int64_t step;    // from pack to pack
-
-    // In shared memory if `kept` says where.
-    FK_DEVICE_STATIC Line of(const Point& thread, const StreamParams<T, Rank, inner>& params,
-                             char* kept) {
-        const std::int64_t stride = inner_stride<inner>(params.stream);
-        Stored<T>* const first = pack_of_thread<Lanes>(thread, params);
-        if constexpr (along == Along::column) {
-            return {first, stride, params.stream.strides[Rank - 2]};
-        } else {
-            return {kept == nullptr ? first : reinterpret_cast<Stored<T>*>(kept), stride,
-                    Lanes * stride};
+// Runs stage `Number` and those after it, as far as the launch has them, where a team is; the
+// stage's first operation has number `Operation` among all.
+template <GpuPart part, int Number, int Operation, typename Launch, typename Place, typename Stages>
+FK_DEVICE_STATIC void run_stages(const Launch& launch, const Place& place, const Stages& stages) {
+    const auto& stage = fk::get<Number>(stages);
+    using StageType = std::decay_t<decltype(stage)>;
+    constexpr Work work = StageType::work;
+    constexpr int size = StageType::Chain::size;
+    if (takes_part<part, work> && Number >= launch.first && Number < launch.end) {
+        const bool is_first = place.team.thread == 0 && place.is_there;
+        if constexpr (work == Work::row) {
+            if (is_first) run_writes(place.point, stage);
+        } else if constexpr (takes_part<part, work>) {
+            const auto kept = [&](int operation) -> char* {
+                if constexpr (part != GpuPart::whole) return nullptr;
+                return Launch::kept_for(launch, place, Operation + operation);
+            };
+            const auto lines = lines_of(place, stage.chain, kept, std::make_index_sequence<size>());
+            if constexpr (work == Work::fold) {
+                using Fold = typename Place::template Fold<StageType>;
+                if constexpr (part == GpuPart::join) {
+                    const auto value = Fold::join(place, launch.scratch);
+                    if (is_first) Fold::store(place, value, stage);
+                } else {
+                    const auto value = Fold::fold(place, stage, lines);
+                    if constexpr (part == GpuPart::segments) {
+                        auto* const values =
+                            reinterpret_cast<typename Fold::Value*>(launch.scratch);
+                        if (is_first) values[place.place] = value;
+                    } else if (is_first) {
+                        Fold::store(place, value, stage);
+                    }
+                }
+            } else if constexpr (work == Work::scan) {
+                Place::template Scan<StageType>::scan(place, stage, lines);
+            } else {
+                write_elements(place, stage, lines);
+            }
         }
+        Place::synchronise(place);
     }
-    FK_DEVICE_STATIC bool is_whole(const Line& line) {
-        constexpr int bytes = sizeof(T) * Lanes;
-        if constexpr (inner != Inner::unit) return true;
-        return is_aligned<bytes>(line.first) &&
-               (along == Along::row || line.step * static_cast<int>(sizeof(T)) % bytes == 0);
-    }
-    template <bool whole>
-    FK_DEVICE_STATIC Pack<T, Lanes> read(const Line& line, std::int64_t pack, int lanes) {
-        return load_lanes<inner, Lanes, T>(line.first + pack * line.step, line.stride,
-                                           whole ? Lanes : lanes, whole);
-    }
-    template <bool whole>
-    FK_DEVICE_STATIC void write(const Line& line, std::int64_t pack, int lanes,
-                                const Pack<T, Lanes>& values) {
-        store_lanes<inner, Lanes>(line.first + pack * line.step, line.stride, whole ? Lanes : lanes,
-                                  whole, values);
-    }
-};
-
-// A row has one value in all of its packs: it is read once.
-template <int Lanes, typename T, int Rank>
-struct RowValue {
-    T value;
-
-    FK_DEVICE_STATIC RowValue of(const Point& thread,
-                                 const StreamParams<T, Rank, Inner::broadcast>& params, char*) {
-        return {static_cast<T>(*row_of(thread, params))};
-    }
-    FK_DEVICE_STATIC bool is_whole(const RowValue&) { return true; }
-    template <bool whole>
-    FK_DEVICE_STATIC Pack<T, Lanes> read(const RowValue& row, std::int64_t, int) {
-        return splat<T, Lanes>(row.value);
-    }
-};
-
-struct NoLine {
-    template <typename... Ignored>
-    FK_DEVICE_STATIC NoLine of(const Ignored&...) {
-        return {};
-    }
-    FK_DEVICE_STATIC bool is_whole(const NoLine&) { return true; }
-};
-
-// The line of an operation's parameters, or of a scan's.
-template <Along along, int Lanes, bool reads, typename Params>
-struct LineOf {
-    using type = NoLine;
-};
-template <Along along, int Lanes, bool reads, typename T, int Rank, Inner inner>
-struct LineOf<along, Lanes, reads, StreamParams<T, Rank, inner>> {
-    using type = Line<along, Lanes, T, Rank, inner>;
-};
-template <int Lanes, typename T, int Rank>
-struct LineOf<Along::row, Lanes, true, StreamParams<T, Rank, Inner::broadcast>> {
-    using type = RowValue<Lanes, T, Rank>;
-};
-
-template <typename IOp, typename = void>
-struct ParamsOf {
-    using type = void;
-};
-template <typename IOp>
-struct ParamsOf<IOp, std::void_t<decltype(std::declval<IOp&>().params)>> {
-    using type = decltype(std::declval<IOp&>().params);
-};
-
-template <typename IOp, typename = void>
-constexpr bool is_load = false;
-template <typename IOp>
-constexpr bool is_load<IOp, std::void_t<typename IOp::InstanceType>> =
-    fk::opIs<fk::ReadType, IOp> || fk::opIs<fk::OpenType, IOp>;
-
-template <Along along, int Lanes, typename IOp>
-using LineFor = typename LineOf<along, Lanes, is_load<IOp>, typename ParamsOf<IOp>::type>::type;
-
-// Where the streams of a list of operations lie, for one thread. `kept(i)` is where operation i
-// finds the row in shared memory, or null.
-template <Along along, int Lanes, typename... IOps, typename Kept, std::size_t... Is>
-FK_DEVICE_STATIC auto lines_of(const Point& thread, const fk::Tuple<IOps...>& iops,
-                               const Kept& kept, std::index_sequence<Is...>) {
-    const auto line = [&](const auto& iop, int number) {
-        using Where = LineFor<along, Lanes, std::decay_t<decltype(iop)>>;
-        if constexpr (std::is_same_v<Where, NoLine>) {
-            return Where{};
-        } else {
-            return Where::of(thread, iop.params, kept(number));
-        }
-    };
-    return fk::Tuple<LineFor<along, Lanes, IOps>...>(line(fk::get<Is>(iops), Is)...);
-}
-
-struct NotKept {
-    __device__ __forceinline__ char* operator()(int) const { return nullptr; }
-};
-
-template <typename... Wheres, std::size_t... Is>
-FK_DEVICE_STATIC bool are_whole(const fk::Tuple<Wheres...>& lines, std::index_sequence<Is...>) {
-    return (Wheres::is_whole(fk::get<Is>(lines)) && ...);
-}
-
-// A chain at one pack of its lines.
-template <bool whole>
-struct Spot {
-    std::int64_t pack;
-    int lanes;
-};
-
-template <std::size_t I, bool whole, typename Chain, typename Lines, typename Value, typename Body>
-FK_DEVICE_STATIC auto follow_lines(const Spot<whole>& spot, const Chain& chain, const Lines& lines,
-                                   const Value& value, const Body& body) {
-    if constexpr (I == Chain::size) {
-        return body(value);
-    } else {
-        const auto& iop = fk::get<I>(chain);
-        const auto& line = fk::get<I>(lines);
-        using IOp = std::decay_t<decltype(iop)>;
-        using Operation = typename IOp::Operation;
-        using Where = std::decay_t<decltype(line)>;
-        if constexpr (fk::opIs<fk::MidWriteType, IOp>) {
-            Where::template write<whole>(line, spot.pack, spot.lanes,
-                                         value.template get<Operation::slot>());
-            return follow_lines<I + 1>(spot, chain, lines, value, body);
-        } else if constexpr (fk::opIs<fk::OpenType, IOp>) {
-            return follow_lines<I + 1>(
-                spot, chain, lines,
-                place<Operation::slot>(value,
-                                       Where::template read<whole>(line, spot.pack, spot.lanes)),
-                body);
-        } else if constexpr (fk::opIs<fk::UnaryType, IOp>) {
-            return follow_lines<I + 1>(spot, chain, lines, Operation::exec(value), body);
-        } else {
-            return follow_lines<I + 1>(spot, chain, lines, Operation::exec(value, iop), body);
-        }
+    if constexpr (Number + 1 < static_cast<int>(Stages::size)) {
+        run_stages<part, Number + 1, Operation + size>(launch, place, stages);
     }
 }
-
-// Calls the body with the registers at the end of a chain.
-template <bool whole, typename Chain, typename Lines, typename Body>
-FK_DEVICE_STATIC auto run_lines(const Spot<whole>& spot, const Chain& chain, const Lines& lines,
-                                const Body& body) {
-    const auto& read = fk::get<0>(chain);
-    const auto& line = fk::get<0>(lines);
-    using Operation = typename std::decay_t<decltype(read)>::Operation;
-    using Where = std::decay_t<decltype(line)>;
-    if constexpr (std::is_same_v<Where, NoLine>) {
-        return follow_lines<1>(spot, chain, lines, Operation::exec(Point{}, read), body);
-    } else {
-        using File = typename Operation::OutputType;
-        const auto pack = Where::template read<whole>(line, spot.pack, spot.lanes);
-        return follow_lines<1>(spot, chain, lines, File(std::in_place, pack), body);
-    }
-}
-
-template <bool whole, typename Lines, typename File, typename... Ends, std::size_t... Is>
-FK_DEVICE_STATIC void write_lines(const Spot<whole>& spot, const Lines& lines,
-                                  const File& registers, const fk::Tuple<Ends...>&,
-                                  std::index_sequence<Is...>) {
-    (std::decay_t<decltype(fk::get<Is>(lines))>::template write<whole>(
-         fk::get<Is>(lines), spot.pack, spot.lanes,
-         registers.template get<Ends::Operation::slot>()),
-     ...);
-}
-
-// How many packs are asked for at a time: short chains wait for memory, long ones fill registers.
-template <typename StageType>
-constexpr int gpu_batch = stage_weight<StageType> <= 2    ? 8
-                          : stage_weight<StageType> <= 12 ? 4
-                          : stage_weight<StageType> <= 24 ? 2
-                                                          : 1;
 
 template <typename Value, typename Exchange>
 FK_DEVICE_STATIC Value from_other(const Value& value, const Exchange& exchange) {
@@ -294,19 +150,27 @@ FK_DEVICE_STATIC typename S::type pair_up(const typename S::type* values, std::i
     return pairing.total();
 }
 
-FK_HOST_DEVICE_STATIC std::int64_t power_of_two_from(std::int64_t number) {
-    std::int64_t power = 1;
-    while (power < number) power *= 2;
-    return power;
+FK_HOST_DEVICE_FUSE std::int64_t quotient_up(std::int64_t a, std::int64_t b) {
+    return (a + b - 1) / b;
+}
+
+// Division takes a thread long, of 64 bits most of all, and nothing is read meanwhile.
+FK_DEVICE_STATIC std::int64_t quotient(std::int64_t a, std::int64_t b) {
+    if ((a | b) >> 32 == 0) return static_cast<uint>(a) / static_cast<uint>(b);
+    return a / b;
+}
+FK_DEVICE_STATIC std::int64_t power_quotient_up(std::int64_t a, std::int64_t power) {
+    return (a + power - 1) >> (__ffsll(power) - 1);
+}
+FK_DEVICE_STATIC std::int64_t power_of_two_from(std::int64_t number) {
+    return number <= 1 ? 1 : std::int64_t{1} << (64 - __clzll(number - 1));
 }
 
 // The power of two that is not less than a number, but for the limits.
-FK_HOST_STATIC int power_between(std::int64_t least, std::int64_t number, std::int64_t most) {
-    return static_cast<int>(power_of_two_from(smaller(number < least ? least : number, most)));
-}
-
-FK_HOST_DEVICE_FUSE std::int64_t quotient_up(std::int64_t a, std::int64_t b) {
-    return (a + b - 1) / b;
+FK_HOST_STATIC int power_between(int least, std::int64_t number, int most) {
+    int power = least;
+    while (power < number && power < most) power *= 2;
+    return power;
 }
 
 // What the host asks the device in use.

@@ -60,6 +60,7 @@ FK_HOST_DEVICE_STATIC auto place(const File& registers, const Value& value) {
 
 // How many threads a read asks for: one per pack of each row.
 #define DECLARE_PACK_GEOMETRY                                                                      \
+    static constexpr int lanes = Lanes;                                                            \
     FK_HOST_DEVICE_FUSE uint num_elems_x(const fk::Point& thread, const OperationDataType& data) { \
         return packs_in_row<Lanes>(thread, data.params.space);                                     \
     }                                                                                              \

@@ -36,6 +36,9 @@ template <typename T, int Rank, Inner inner>
 struct StreamParams {
     Strided<T, Rank, inner> stream;
     Space<Rank> space;
+#if defined(__CUDACC__)
+    bool is_whole = false;  // known of all packs that are asked for, and that they are aligned
+#endif
 };
 
 // Tells the compiler that no pack which is asked for reaches beyond the end of its row.

@@ -35,25 +35,41 @@ struct GpuGrid {
     GpuDivisor rows;
     uint lines;         // rows of blocks, of all planes
     uint wholeColumns;  // in these
-    uint wholeRows;     // every thread has a pack, and that is whole
+    uint wholeRows;     // every thread's point is whole; there are none if some stream is not
 };
 
 constexpr uint gpuBlockThreads = 128;
 
-// What an Operation can do without at points that are known to be whole: nothing, if it says
-// nothing.
-template <typename... T>
-FK_HOST_DEVICE_FUSE void unbind(T&...) {}
+// Whether an Operation can move so many elements at once, at points that are whole; and what it can
+// do without there. One that says nothing can, and does without nothing.
+template <typename Params>
+FK_HOST_FUSE bool movesWhole(const Params&, int) {
+    return true;
+}
+template <typename Params>
+FK_HOST_DEVICE_FUSE void makeWhole(Params&, int) {}
+
+// Elements of a point.
+template <typename ReadIOp, typename = void>
+constexpr int elements = 1;
+template <typename ReadIOp>
+constexpr int elements<ReadIOp, std::void_t<decltype(ReadIOp::Operation::lanes)>> =
+    ReadIOp::Operation::lanes;
 
 template <typename IOp, typename = void>
 constexpr bool hasParams = false;
 template <typename IOp>
 constexpr bool hasParams<IOp, std::void_t<decltype(std::declval<IOp&>().params)>> = true;
 
-template <typename IOp>
+template <int Elements, typename IOp>
 FK_DEVICE_STATIC IOp inside(IOp iOp) {
-    if constexpr (hasParams<IOp>) unbind(iOp.params);
+    if constexpr (hasParams<IOp>) makeWhole(iOp.params, Elements);
     return iOp;
+}
+template <int Elements, typename IOp>
+FK_HOST_STATIC bool isWhole(const IOp& iOp) {
+    if constexpr (hasParams<IOp>) return movesWhole(iOp.params, Elements);
+    return true;
 }
 
 template <typename Pattern, typename ReadIOp, typename... IOps>
@@ -75,7 +91,8 @@ __global__ void __launch_bounds__(gpuBlockThreads)
     const Point thread{static_cast<int>(column * blockDim.x + threadIdx.x),
                        static_cast<int>(row * blockDim.y + threadIdx.y), static_cast<int>(plane)};
     if (column < grid.wholeColumns && row < grid.wholeRows) {
-        Pattern::exec_thread(thread, inside(read), inside(iOps)...);
+        constexpr int count = elements<ReadIOp>;
+        Pattern::exec_thread(thread, inside<count>(read), inside<count>(iOps)...);
     } else if (thread.y < static_cast<int>(ReadIOp::Operation::num_elems_y(thread, read)) &&
                thread.x < static_cast<int>(ReadIOp::Operation::num_elems_x(thread, read))) {
         Pattern::exec_thread(thread, read, iOps...);
@@ -97,7 +114,9 @@ struct Executor<TransformDPP<ParArch::GPU_NVIDIA, TFEN>> {
         const uint columns = (active.x + block.x - 1) / block.x;
         const uint rows = (active.y + block.y - 1) / block.y;
         // The last pack of a row may not be whole, and the last row may be shorter.
-        const uint wholeRows = block.y > 1 ? 0 : active.y > 1 ? active.y - 1 : 1;
+        constexpr int count = elements<ReadIOp>;
+        const bool areWhole = isWhole<count>(read) && (isWhole<count>(iOps) && ...);
+        const uint wholeRows = !areWhole || block.y > 1 ? 0 : active.y > 1 ? active.y - 1 : 1;
         const GpuGrid grid{GpuDivisor::by(columns), GpuDivisor::by(rows), rows * active.z,
                            (active.x - 1) / block.x, wholeRows};
         launchTransform<Pattern>
