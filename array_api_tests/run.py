@@ -2,6 +2,7 @@
 
     python array_api_tests/run.py                            # every kernel compiled when it is met
     python array_api_tests/run.py --compile background --examples 50
+    python array_api_tests/run.py --device cuda:0            # every array on a device
     python array_api_tests/run.py --suite PATH               # a checkout of the suite
     python array_api_tests/run.py --fresh                    # the newest one, cloned for this run
 
@@ -66,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--suite", type=Path, help="folder of a checkout of the suite")
     parser.add_argument("--fresh", action="store_true", help=f"clone {REPOSITORY} first")
-    parser.add_argument("--device", choices=["cpu"], default="cpu", help="where arrays live")
+    parser.add_argument("--device", default="cpu", help="where arrays live: cpu, cuda:0")
     parser.add_argument("--compile", choices=["sync", "background", "off"], default="sync")
     parser.add_argument("--examples", type=int, default=100, help="Hypothesis examples per test")
     parser.add_argument("--seed", type=int, help="seed of Hypothesis; random without it")
@@ -119,6 +120,7 @@ def command(suite: Path, report: Path, options: argparse.Namespace) -> list[str]
     return [
         *(sys.executable, "-m", "pytest", str(suite / "array_api_tests"), "--quiet", "--tb=short"),
         *("-c", str(suite / "pytest.ini"), f"--rootdir={suite}", "-p", "no:cacheprovider"),
+        *("-p", "on_device"),
         *("-n", options.workers, f"--max-examples={options.examples}", "--disable-deadline"),
         *([] if options.seed is None else [f"--hypothesis-seed={options.seed}"]),
         *(f"--xfails-file={XFAILS}", "--json-report", f"--json-report-file={report}"),
@@ -137,8 +139,10 @@ def environment(options: argparse.Namespace) -> dict[str, str]:
         **os.environ,
         "ARRAY_API_TESTS_MODULE": "fklarray",
         "FKLARRAY_COMPILE": options.compile,
+        "FKLARRAY_SUITE_DEVICE": options.device,
         "HYPOTHESIS_STORAGE_DIRECTORY": str(cache / "array-api-tests"),
         "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]),
     }
 
 

@@ -1,0 +1,17 @@
+"""A plugin of pytest's: what the suite makes without naming a device is made on a chosen one."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import fklarray
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the device that ``FKLARRAY_SUITE_DEVICE`` names the default of this process."""
+    chosen = fklarray.default_device(os.environ["FKLARRAY_SUITE_DEVICE"])
+    chosen.__enter__()
+    config.add_cleanup(lambda: chosen.__exit__(None, None, None))
