@@ -81,6 +81,12 @@ class Deferred:
         """Whether the result is yet to be computed."""
         return self._recipe is not None
 
+    @property
+    def computes(self) -> Compute | None:
+        """What computes the result; None once it is there."""
+        recipe = self._recipe
+        return None if recipe is None else recipe[0]
+
     def view(self) -> memoryview:
         """Return the bytes of the result, computed now."""
         return self.result().buffer.view()  # type: ignore[no-any-return]

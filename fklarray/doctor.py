@@ -16,6 +16,7 @@ import fklarray
 from fklarray.config import config
 from fklarray.core import compiled
 from fklarray.evaluation import kernel_cache
+from fklarray.on_cupy import where_runs
 from fklarray_runtime import (
     CompilerError,
     DeviceError,
@@ -123,6 +124,8 @@ def _add_devices(table: Table) -> None:
         table.add_row("nvcc", f"none, device arrays are slow: {escape(str(error))}")
     else:
         table.add_row("nvcc", f"{escape(str(nvcc))}: {nvcc_version(nvcc)}")
+    if device_count():
+        table.add_row("what is not fused", escape(f"runs on {where_runs('sort', 'cuda:0')}"))
 
 
 def clear_cache() -> int:

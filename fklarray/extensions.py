@@ -52,7 +52,11 @@ def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> A
     """
     values = array_operand("bincount", x)
     counted = [values] if weights is None else [values, array_operand("bincount", weights)]
-    counts: Array = on_numpy(np.bincount, *counted, minlength=minlength)
+    # NumPy refuses what it could not count safely.
+    is_simple = weights is None and np.can_cast(values.dtype, np.intp)
+    counts: Array = on_numpy(
+        np.bincount, *counted, called="bincount" if is_simple else "", minlength=minlength
+    )
     return counts
 
 
@@ -68,7 +72,9 @@ def diag(x: Array, /, k: int = 0) -> Array:
     if x.ndim not in (1, 2):
         raise ValueError(f"diag needs a vector or a matrix, not an array of shape {x.shape}")
     shape = np.diag(np.broadcast_to(np.False_, x.shape), k).shape
-    return deferred_on_numpy(lambda values: np.diag(values, k), [x], x._state[0].dtype, shape)
+    return deferred_on_numpy(
+        lambda values: np.diag(values, k), [x], x._state[0].dtype, shape, "diag"
+    )
 
 
 def logspace(

@@ -1,4 +1,4 @@
-"""Fourier transforms, an extension of the standard; run on NumPy at once, shifts are recorded."""
+"""Fourier transforms, an extension of the standard, run at once; shifts are recorded."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from fklarray.conversion import asarray
 from fklarray.creation import zeros
 from fklarray.data_type_functions import astype
 from fklarray.delegation import on_numpy
-from fklarray.device import Device
+from fklarray.device import CPU, Device
 from fklarray.dtype_rows import DtypeLike, dtype_row
 from fklarray.joining import roll
+from fklarray.on_cupy import is_of_cupy
 from fklarray.reductions import array_operand
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
 
 Norm: TypeAlias = Literal["backward", "ortho", "forward"]
 _NEEDS_REAL = ("rfft", "rfftn", "ihfft")
+_TO_REAL = ("irfft", "hfft")
 
 
 def _operand(function: str, x: object) -> Array:
@@ -66,8 +68,27 @@ def _along(function: str, x: Array, n: int | None, axis: int, norm: Norm) -> Arr
     along = normalize_axis_index(axis, x.ndim)
     x = _filled(x, [along], [n])
     transform: Callable[..., Any] = getattr(np.fft, function)
-    result: Array = on_numpy(transform, x, n=n, axis=along, norm=norm)
+
+    def run(values: Any, **keywords: Any) -> Any:
+        if is_of_cupy(values) and function in _TO_REAL:
+            values = _as_of_reals(values, n, along)
+        return transform(values, **keywords)
+
+    result: Array = on_numpy(run, x, called=function, n=n, axis=along, norm=norm)
     return result
+
+
+def _as_of_reals(values: Any, n: int | None, axis: int) -> Any:
+    """Return a spectrum without the imaginary parts that NumPy passes over, and cuFFT does not."""
+    if values.dtype.kind != "c":
+        return values
+    values = values.copy()
+    imaginary = np.moveaxis(values.imag, axis, 0)
+    imaginary[0] = 0
+    last = n or 2 * (values.shape[axis] - 1)
+    if last % 2 == 0:
+        imaginary[last // 2 : last // 2 + 1] = 0
+    return values
 
 
 def _over(
@@ -79,9 +100,24 @@ def _over(
         raise ValueError(f"{function} needs axes for the shape s={tuple(s)}")
     over = None if axes is None else [normalize_axis_index(axis, x.ndim) for axis in axes]
     x = _filled(x, over or [], s or [])
+    if function == "irfftn" and x.device != CPU:
+        return _irfftn(x, s, over, norm)
     transform: Callable[..., Any] = getattr(np.fft, function)
-    result: Array = on_numpy(transform, x, s=s, axes=over, norm=norm)
+    # CuPy transforms over an axis once, however often it is given.
+    called = function if over is None or len(set(over)) == len(over) else ""
+    result: Array = on_numpy(transform, x, called=called, s=s, axes=over, norm=norm)
     return result
+
+
+def _irfftn(x: Array, s: Sequence[int] | None, axes: Sequence[int] | None, norm: Norm) -> Array:
+    """Run the inverse over all axes but the last, then over that, as NumPy does."""
+    along = range(x.ndim) if axes is None else axes
+    if not along:
+        raise IndexError("irfftn needs an axis")
+    *others, last = along
+    if others:
+        x = ifftn(x, s=None if s is None else tuple(s)[:-1], axes=tuple(others), norm=norm)
+    return irfft(x, n=None if s is None else s[-1], axis=last, norm=norm)
 
 
 def fft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 
 from fklarray.array import Array
 from fklarray.conversion import asarray
+from fklarray.gathers import check_bounds, signed, taken
 from fklarray.manipulation import broadcast_shapes, reshape
 from fklarray.reductions import array_operand, deferred_on_numpy, normal_axis
 
@@ -17,23 +18,6 @@ __all__ = ["take", "take_along_axis"]
 def _check_integers(function: str, indices: Array) -> None:
     if indices.dtype.kind not in "iu":
         raise IndexError(f"{function} needs integer indices, not {indices.dtype}")
-
-
-def _check_bounds(function: str, indices: Array, extent: int, axis: int) -> None:
-    """Refuse indices that are out of bounds now, not when the result is needed.
-
-    Raises
-    ------
-    IndexError
-        Naming the index.
-    """
-    values = indices._numpy()
-    if values.size:
-        for index in (int(values.min()), int(values.max())):
-            if not -extent <= index < extent:
-                raise IndexError(
-                    f"{function}: index {index} is out of bounds for axis {axis} of size {extent}"
-                )
 
 
 def take(x: Array, indices: Array | int, /, *, axis: int | None = None) -> Array:
@@ -79,19 +63,8 @@ def take(x: Array, indices: Array | int, /, *, axis: int | None = None) -> Array
     else:
         chosen = array_operand("take", indices, x)
     _check_integers("take", chosen)
-    _check_bounds("take", chosen, x.shape[along], along)
-    shape = (*x.shape[:along], *chosen.shape, *x.shape[along + 1 :])
-    return deferred_on_numpy(
-        lambda values, where: np.take(values, _signed(where), along),
-        [x, chosen],
-        x._state[0].dtype,
-        shape,
-    )
-
-
-def _signed(indices: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    # NumPy does not take uint64 for an index; the bounds are checked.
-    return indices.astype(np.intp, copy=False)
+    check_bounds("take", chosen, x.shape[along], along)
+    return taken(x, chosen, along)
 
 
 def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
@@ -128,7 +101,7 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
         raise ValueError(
             f"take_along_axis needs indices of {x.ndim} dimensions, not of shape {chosen.shape}"
         )
-    _check_bounds("take_along_axis", chosen, x.shape[along], along)
+    check_bounds("take_along_axis", chosen, x.shape[along], along)
     outside = [(*one.shape[:along], 1, *one.shape[along + 1 :]) for one in (x, chosen)]
     common = broadcast_shapes(*outside)
     shape = (*common[:along], chosen.shape[along], *common[along + 1 :])
@@ -136,7 +109,7 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     def select(values: np.ndarray[Any, Any], where: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         lanes = (*common[:along], values.shape[along], *common[along + 1 :])
         return np.take_along_axis(
-            np.broadcast_to(values, lanes), np.broadcast_to(_signed(where), shape), along
+            np.broadcast_to(values, lanes), np.broadcast_to(signed(where), shape), along
         )
 
-    return deferred_on_numpy(select, [x, chosen], x._state[0].dtype, shape)
+    return deferred_on_numpy(select, [x, chosen], x._state[0].dtype, shape, "take_along_axis")

@@ -214,8 +214,13 @@ def select(array: Array, key: Any) -> Array:
     IndexError
         If the key does not fit the array.
     """
+    from fklarray.gathers import gathered
     from fklarray.reductions import deferred_on_numpy
 
+    if array._state[0].place not in ("", HOST):
+        there = gathered(array, key)
+        if there is not None:
+            return there
     dtype = array._state[0].dtype
     if is_stream(array._state):
         values = array._numpy()[_numpy_key(key)]

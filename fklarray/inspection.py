@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from fklarray.array import Array
+from fklarray.deferred import Deferred, DeferredStream
+from fklarray.delegation import Delegated
 from fklarray.device import Device, as_device, devices
 from fklarray.dtype_rows import NUMPY_DTYPES
 from fklarray.evaluation import counts, pool_bytes, trim
-from fklarray.recording import combine_outputs, is_stream
+from fklarray.on_cupy import where_runs
+from fklarray.recording import State, combine_outputs, is_stream
 from fklarray.reductions import array_operand
 from fklarray.staged_plans import program_of
 from fklarray_codegen.staged import StagedProgram
@@ -27,7 +30,8 @@ def counters() -> dict[str, int]:
     dict
         ``kernels_launched``, ``kernels_compiled``, ``kernels_from_disk``, ``kernels_from_memory``
         (a kernel served another shape or layout), ``ops_fused`` (operations in launched kernels),
-        ``reference_evaluations`` (on NumPy), ``flushes``, and ``pool_bytes`` (memory held now).
+        ``reference_evaluations`` (on NumPy), ``cupy_evaluations``, ``flushes``, and ``pool_bytes``
+        (memory held now).
     """
     return {**counts(), "pool_bytes": pool_bytes()}
 
@@ -116,6 +120,7 @@ def explain(*arrays: Array) -> Explanation:
     if isinstance(program, StagedProgram):
         reasons.append(f"passes over each row, which stays in the cache: {program.passes}")
     else:
+        reasons += _delegated(state)
         waiting = sum(leaf.deferred for leaf in state[1])
         if waiting:
             reasons.append(
@@ -125,6 +130,17 @@ def explain(*arrays: Array) -> Explanation:
     shapes_of_streams = sorted(set(program.inner))
     reasons.append(f"strides within a row: {', '.join(shapes_of_streams)}")
     return Explanation(program.graph, program.signature, program.source(), tuple(reasons))
+
+
+def _delegated(state: State) -> list[str]:
+    """Say which functions run in other libraries before the kernel."""
+    memories = [leaf.buffer for leaf in state[1] if isinstance(leaf, DeferredStream)]
+    computing = [memory.computes for memory in memories if isinstance(memory, Deferred)]
+    called = {(one.called, one.place) for one in computing if isinstance(one, Delegated)}
+    return [
+        f"{name or 'a function'} runs on {where_runs(name, place)}"
+        for name, place in sorted(called)
+    ]
 
 
 class _NamespaceInfo:

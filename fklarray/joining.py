@@ -10,11 +10,14 @@ import numpy as np
 
 from fklarray import views
 from fklarray.array import Array
+from fklarray.conversion import asarray
 from fklarray.creation import full
 from fklarray.data_type_functions import astype
 from fklarray.delegation import on_numpy
+from fklarray.device import CPU
 from fklarray.dtype_rows import DType
 from fklarray.evaluation import evaluate_into
+from fklarray.gathers import taken
 from fklarray.manipulation import broadcast_to, expand_dims, moveaxis, reshape
 from fklarray.placement import empty_state
 from fklarray.record import Number, record_deferred
@@ -227,6 +230,8 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
         if counts.dtype.kind not in "iu":
             raise TypeError(f"repeat needs integer repeats, not {counts.dtype}")
         counts = astype(counts, np.intp, copy=False)
+        if x.device != CPU:
+            return taken(x, _repeated_places(x, counts, along), along)
         repeated: Array = on_numpy(np.repeat, x, counts, axis=along)
         return repeated
     count = operator.index(repeats)
@@ -236,6 +241,12 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
     spread = expand_dims(x, axis=along + 1)
     spread = broadcast_to(spread, (*shape[: along + 1], count, *shape[along + 1 :]))
     return reshape(spread, (*shape[:along], shape[along] * count, *shape[along + 1 :]))
+
+
+def _repeated_places(x: Array, counts: Array, axis: int) -> Array:
+    common_place([x._state[0], counts._state[0]])
+    places = np.repeat(np.arange(x.shape[axis]), counts._numpy())
+    return asarray(places, device=x.device)
 
 
 def tile(x: Array, repetitions: int | Sequence[int], /) -> Array:
@@ -304,6 +315,8 @@ def pad(
         If an integer value is out of the range of an integer data type.
     """
     x = array_operand("pad", array)
+    if mode in _GATHERING and x.device != CPU and x.size and not keywords:
+        return _gathered(x, pad_width, mode)
     if mode != "constant":
         padded: Array = on_numpy(np.pad, x, pad_width=pad_width, mode=mode, **keywords)
         return padded
@@ -324,4 +337,18 @@ def pad(
                 margin = full(shape, edge.item(), dtype=x.dtype, device=x.device)
                 parts.insert(position, margin)
         x = concat(parts, axis=axis) if len(parts) > 1 else x
+    return Array(x.shape, x._state)
+
+
+# Modes of `pad` in which every element is one of the array's.
+_GATHERING = ("edge", "reflect", "symmetric", "wrap")
+
+
+def _gathered(x: Array, pad_width: Any, mode: str) -> Array:
+    """Pad by the places of elements, which NumPy knows."""
+    given: Any = np.asarray(pad_width)
+    widths: Any = np.broadcast_to(given, (x.ndim, 2))
+    for axis, width in enumerate(widths.tolist()):
+        places = np.pad(np.arange(x.shape[axis]), width, mode)  # type: ignore[call-overload]
+        x = taken(x, asarray(places, device=x.device), axis) if any(width) else x
     return Array(x.shape, x._state)

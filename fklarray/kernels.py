@@ -68,6 +68,7 @@ COUNTERS: dict[str, int] = dict.fromkeys(
         "kernels_from_memory",
         "ops_fused",
         "reference_evaluations",
+        "cupy_evaluations",
         "flushes",
     ),
     0,

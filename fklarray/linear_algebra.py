@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from fklarray.array import Array
+from fklarray.device import CPU
 from fklarray.dtype_rows import NUMPY_DTYPES, DType, computed_row
 from fklarray.elementwise import conj
 from fklarray.manipulation import broadcast_shapes
+from fklarray.on_cupy import is_of_cupy
 from fklarray.pairs import product, promoted_pair, vectors_last
 from fklarray.recording import cast_state
-from fklarray.reductions import array_operand, deferred_on_numpy, normal_axes
+from fklarray.reductions import array_operand, converted, deferred_on_numpy, normal_axes
 from fklarray.replay import replayed
 from fklarray.statistical import sum
 
@@ -24,6 +26,7 @@ _Values = np.ndarray[Any, Any]
 
 
 def _product(
+    called: str,
     function: Callable[[_Values, _Values], Any],
     x1: Array,
     x2: Array,
@@ -32,12 +35,17 @@ def _product(
 ) -> Array:
     """Record a product of NumPy's, which is computed in one data type."""
     # As everywhere, 16-bit floats are computed in float32 and rounded once.
-    inside = NUMPY_DTYPES[computed_row(dtype)]
+    inside = computed_row(dtype)
+    if CPU not in (x1.device, x2.device):
+        # By kernels, which know all data types.
+        operands = [converted(x1, inside), converted(x2, inside)]
+        return converted(deferred_on_numpy(function, operands, inside, shape, called), dtype)
+    known = NUMPY_DTYPES[inside]
 
     def product(first: _Values, second: _Values) -> Any:
-        return function(first.astype(inside, copy=False), second.astype(inside, copy=False))
+        return function(first.astype(known, copy=False), second.astype(known, copy=False))
 
-    return deferred_on_numpy(product, [x1, x2], dtype, shape)
+    return deferred_on_numpy(product, [x1, x2], dtype, shape, called)
 
 
 def _for_blas(values: _Values) -> _Values:
@@ -58,12 +66,14 @@ def _for_blas(values: _Values) -> _Values:
 
 
 def _matmul(a: _Values, b: _Values) -> Any:
+    if is_of_cupy(a):
+        return a @ b
     return np.matmul(_for_blas(a), _for_blas(b))
 
 
 def _dense(values: _Values) -> _Values:
     # Which dimensions can be joined without a copy would depend on every stride.
-    return values if values.flags.forc else np.ascontiguousarray(values)
+    return values if is_of_cupy(values) or values.flags.forc else np.ascontiguousarray(values)
 
 
 def matmul(x1: Array, x2: Array, /) -> Array:
@@ -100,7 +110,7 @@ def matmul(x1: Array, x2: Array, /) -> Array:
             raise ValueError(f"matmul needs arrays with dimensions; operand {position} is {scalar}")
     first, second, dtype = promoted_pair("matmul", x1, x2)
     shape = _matmul_shape(first.shape, second.shape)
-    return _product(_matmul, first, second, dtype, shape)
+    return _product("matmul", _matmul, first, second, dtype, shape)
 
 
 def _matmul_shape(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
@@ -205,7 +215,7 @@ def tensordot(
     def contract(a: _Values, b: _Values) -> Any:
         return np.tensordot(_dense(a), _dense(b), (ours, theirs))
 
-    return _product(contract, first, second, dtype, shape)
+    return _product("tensordot", contract, first, second, dtype, shape)
 
 
 @replayed

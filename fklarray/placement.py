@@ -36,6 +36,7 @@ __all__ = [
     "moved",
     "number_of",
     "placed",
+    "steps_of",
     "values_of",
     "view_of",
     "write_values",
@@ -106,11 +107,12 @@ def view_of(stream: Stream, dtype: DType, shape: tuple[int, ...]) -> Values:
     """
     offset = stream.value - stream.buffer.address
     return np.ndarray(
-        shape, NUMPY_DTYPES[dtype], stream.buffer.view(), offset, _steps(stream, dtype, shape)
+        shape, NUMPY_DTYPES[dtype], stream.buffer.view(), offset, steps_of(stream, dtype, shape)
     )
 
 
-def _steps(stream: Stream, dtype: DType, shape: tuple[int, ...]) -> tuple[int, ...]:
+def steps_of(stream: Stream, dtype: DType, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a stream's strides in bytes, for all dimensions that it is broadcast to."""
     strides = (0,) * (len(shape) - len(stream.strides)) + stream.strides
     return tuple(stride * dtype.itemsize for stride in strides)
 
@@ -122,7 +124,7 @@ def values_of(stream: Stream, dtype: DType, shape: tuple[int, ...]) -> Values:
     if stream.buffer.place == HOST:
         return view_of(stream, dtype, shape)
     copy, start = _downloaded(stream, dtype, shape)
-    steps = _steps(stream, dtype, shape)
+    steps = steps_of(stream, dtype, shape)
     values: Values = np.ndarray(shape, NUMPY_DTYPES[dtype], copy.data, start, steps)
     values.flags.writeable = False
     return values
@@ -130,7 +132,7 @@ def values_of(stream: Stream, dtype: DType, shape: tuple[int, ...]) -> Values:
 
 def _downloaded(stream: Stream, dtype: DType, shape: tuple[int, ...]) -> tuple[Values, int]:
     """Return the bytes that a stream reaches, and where its first element is among them."""
-    steps = _steps(stream, dtype, shape)
+    steps = steps_of(stream, dtype, shape)
     reach = [(extent - 1) * step for extent, step in zip(shape, steps, strict=True)]
     below = -sum(one for one in reach if one < 0)
     above = sum(one for one in reach if one > 0) + dtype.itemsize
@@ -150,7 +152,7 @@ def write_values(target: Stream, dtype: DType, shape: tuple[int, ...], values: V
         return
     # What lies between the elements goes there and back.
     copy, start = _downloaded(target, dtype, shape)
-    steps = _steps(target, dtype, shape)
+    steps = steps_of(target, dtype, shape)
     view: Values = np.ndarray(shape, NUMPY_DTYPES[dtype], copy.data, start, steps)
     np.copyto(view, values, casting="unsafe")
     memory = target.buffer

@@ -12,12 +12,10 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from fklarray.array import Array
 from fklarray.conversion import asarray
-from fklarray.delegation import state_of_result
+from fklarray.delegation import Delegated
 from fklarray.dtype_rows import NUMPY_DTYPES, DType, DtypeLike, computed_row, dtype_row
-from fklarray.evaluation import count, evaluate
-from fklarray.placement import values_of
 from fklarray.record import record_deferred
-from fklarray.recording import State, cast_state, is_stream, stream_of
+from fklarray.recording import cast_state
 from fklarray_codegen.graph import HOST, common_place
 
 __all__ = [
@@ -181,31 +179,28 @@ def reduced_shape(shape: tuple[int, ...], axes: Sequence[int], keepdims: bool) -
 
 
 def deferred_on_numpy(
-    function: Function, operands: Sequence[Array], dtype: DType, shape: tuple[int, ...]
+    function: Function,
+    operands: Sequence[Array],
+    dtype: DType,
+    shape: tuple[int, ...],
+    called: str = "",
 ) -> Array:
     """Record a function of NumPy whose result's shape and data type are known.
 
     Parameters
     ----------
     function : callable
-        Takes NumPy arrays, which it must not write to.
+        Takes arrays of NumPy, which it must not write to, or of CuPy if `on_cupy` has a row for it.
     operands : sequence of Array
         Its arguments.
     dtype, shape
         Of its result.
+    called : str
+        The row's name.
     """
     shapes = [operand.shape for operand in operands]
     place = common_place([operand._state[0] for operand in operands]) or HOST
-    call: Callable[..., Any] = function
-
-    def compute(*states: State) -> State:
-        with np.errstate(all="ignore"):
-            values = call(*map(_values, states, shapes))
-        count("reference_evaluations")
-        result = np.asarray(values)
-        assert result.shape == shape, (function, result.shape, shape)
-        return state_of_result(result, dtype, place)
-
+    compute = Delegated(function, called, dtype, shape, shapes, place)
     return record_deferred(compute, operands, dtype, shape)
 
 
@@ -255,14 +250,6 @@ def reduced_on_numpy(
         dtype or array._state[0].dtype,
         reduced_shape(array.shape, axes, keepdims),
     )
-
-
-def _values(state: State, shape: tuple[int, ...]) -> _Values:
-    if not is_stream(state):
-        (state,) = evaluate(*state, shape)
-    values = values_of(stream_of(state), state[0].dtype, shape)
-    values.flags.writeable = False
-    return values
 
 
 def wide(function: Callable[[Any], Any], row: DType) -> Callable[[Any], Any]:

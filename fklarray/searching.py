@@ -49,7 +49,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     x = array_operand("nonzero", x)
     if x.ndim == 0:
         raise ValueError("nonzero needs an array with dimensions, not of shape ()")
-    found: tuple[Array, ...] = on_numpy(np.nonzero, x)
+    found: tuple[Array, ...] = on_numpy(np.nonzero, x, called="nonzero")
     return found
 
 
@@ -105,7 +105,11 @@ def searchsorted(
         assert isinstance(x2, int)
         return full((), 0 if x2 < 0 else line.size, dtype=np.int64)
     return deferred_on_numpy(
-        lambda a, v: _places(a, v, side), [line, elements], DTYPES["int64"], elements.shape
+        lambda a, v: _places(a, v, side),
+        [line, elements],
+        DTYPES["int64"],
+        elements.shape,
+        "searchsorted",
     )
 
 

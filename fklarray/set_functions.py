@@ -33,9 +33,13 @@ def _unique(function: str, x: Array, **wanted: builtins.bool) -> Any:
         found = _numpy_unique(ordered(values), equal_nan=False, **wanted)
         if not wanted:
             return found.astype(values.dtype, copy=False)
-        return found[0].astype(values.dtype, copy=False), *found[1:]
+        parts = dict(zip(("values", *wanted), found, strict=True))
+        parts["values"] = parts["values"].astype(values.dtype, copy=False)
+        if "return_inverse" in parts:  # flat in older versions of CuPy
+            parts["return_inverse"] = parts["return_inverse"].reshape(values.shape)
+        return tuple(parts.values())
 
-    return on_numpy(find, array_operand(function, x))
+    return on_numpy(find, array_operand(function, x), called=function)
 
 
 def unique_all(x: Array, /) -> UniqueAllResult:
@@ -121,6 +125,7 @@ def isin(x1: Array | Number, x2: Array | Number, /, *, invert: builtins.bool = F
         [first, second],
         DTYPES["bool"],
         first.shape,
+        "isin",
     )
 
 

@@ -1,8 +1,9 @@
-"""Sorting functions of the standard, recorded and run on NumPy."""
+"""Sorting functions of the standard, recorded and run on NumPy or CuPy."""
 
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from fklarray.array import Array
 from fklarray.delegation import ordered
 from fklarray.dtype_rows import DTYPES
+from fklarray.on_cupy import is_of_cupy
 from fklarray.reductions import array_operand, deferred_on_numpy, normal_axis
 
 __all__ = ["argsort", "sort"]
@@ -53,10 +55,21 @@ def sort(
     def in_order(values: _Values) -> _Values:
         # Reversed before and after, so that equal elements keep their order.
         values = np.flip(values, along) if descending else values
-        result = np.sort(ordered(values), axis=along, stable=stable)
+        result = _along(np.sort, values, along, stable)
         return np.flip(result, along) if descending else result
 
-    return deferred_on_numpy(in_order, [x], x._state[0].dtype, x.shape)
+    return deferred_on_numpy(in_order, [x], x._state[0].dtype, x.shape, "sort")
+
+
+def _along(
+    sort: Callable[..., _Values], values: _Values, axis: int, stable: builtins.bool
+) -> _Values:
+    kind = "stable" if stable else None
+    if is_of_cupy(values) and values.ndim == 1:
+        # By bits, CuPy's sort of a vector puts a NaN of negative sign first; that of rows does not.
+        row: _Values = sort(values[None], axis=1, kind=kind)[0]
+        return row
+    return sort(ordered(values), axis=axis, kind=kind)
 
 
 def argsort(
@@ -89,7 +102,7 @@ def argsort(
 
     def in_order(values: _Values) -> _Values:
         values = np.flip(values, along) if descending else values
-        result = np.argsort(ordered(values), axis=along, stable=stable)
+        result = _along(np.argsort, values, along, stable)
         return last - np.flip(result, along) if descending else result
 
-    return deferred_on_numpy(in_order, [x], DTYPES["int64"], x.shape)
+    return deferred_on_numpy(in_order, [x], DTYPES["int64"], x.shape, "argsort")

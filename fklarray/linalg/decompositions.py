@@ -9,6 +9,7 @@ import numpy as np
 
 from fklarray.array import Array
 from fklarray.linalg.matrices import matrices, run, square_matrices
+from fklarray.on_cupy import is_of_cupy
 from fklarray.results import EighResult, EigResult, QRResult, SVDResult
 
 __all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals"]
@@ -45,7 +46,13 @@ def cholesky(x: Array, /, *, upper: builtins.bool = False) -> Array:
     Array API standard 2025.12, "Linear Algebra Extension", ``cholesky``.
     """
     x = square_matrices("cholesky", x)
-    factors: Array = run("cholesky", np.linalg.cholesky, x, upper=upper)
+
+    def decompose(values: _Values) -> _Values:
+        if is_of_cupy(values) and upper:  # CuPy has the lower factor only
+            return np.linalg.cholesky(values.swapaxes(-1, -2).conj()).swapaxes(-1, -2).conj()
+        return np.linalg.cholesky(values, **({"upper": True} if upper else {}))
+
+    factors: Array = run("cholesky", decompose, x)
     return factors
 
 

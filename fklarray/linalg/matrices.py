@@ -64,7 +64,7 @@ def square_matrices(function: str, x: object) -> Array:
 
 
 def run(function: str, compute: Callable[..., Any], *arrays: Array, **keywords: Any) -> Any:
-    """Run a function of NumPy now.
+    """Run a function of NumPy now, by the name of ours.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def run(function: str, compute: Callable[..., Any], *arrays: Array, **keywords: 
         If it does: what it says, with the function's name and the shapes.
     """
     try:
-        return on_numpy(compute, *arrays, **keywords)
+        return on_numpy(compute, *arrays, called=function, **keywords)
     except LinAlgError as error:
         shapes = " and ".join(str(array.shape) for array in arrays)
         raise LinAlgError(f"{function} of shape {shapes}: {error}") from None

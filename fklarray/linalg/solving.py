@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -10,12 +11,17 @@ import numpy as np
 
 from fklarray.array import Array
 from fklarray.data_type_functions import astype
+from fklarray.device import CPU
 from fklarray.dtype_rows import NUMPY_DTYPES
+from fklarray.elementwise import greater, multiply
+from fklarray.linalg.decompositions import svdvals
 from fklarray.linalg.matrices import floating, matrices, run, square_matrices
-from fklarray.manipulation import broadcast_shapes
+from fklarray.manipulation import broadcast_shapes, broadcast_to, expand_dims, squeeze
 from fklarray.pairs import promoted_pair
 from fklarray.reductions import array_operand
 from fklarray.results import SlogdetResult
+from fklarray.searching_reductions import count_nonzero
+from fklarray.statistical import max
 
 __all__ = ["det", "inv", "matrix_power", "matrix_rank", "pinv", "slogdet", "solve"]
 
@@ -135,9 +141,13 @@ def solve(x1: Array, x2: Array, /) -> Array:
             f"solve needs shapes (..., M, M) and (M,) or (..., M, K), not {first.shape} and "
             f"{second.shape}"
         )
-    broadcast_shapes(first.shape[:-2], second.shape[:-2])
+    stacks = broadcast_shapes(first.shape[:-2], second.shape[:-2])
+    is_vector = second.ndim == 1
+    if first.device != CPU and builtins.max(first.ndim, second.ndim) > 2:  # CuPy does not broadcast
+        second = expand_dims(second, axis=1) if is_vector else second
+        first, second = (broadcast_to(x, (*stacks, *x.shape[-2:])) for x in (first, second))
     solutions: Array = run("solve", np.linalg.solve, first, second)
-    return solutions
+    return squeeze(solutions, -1) if is_vector and second.ndim > 1 else solutions
 
 
 def matrix_power(x: Array, n: int, /) -> Array:
@@ -200,7 +210,13 @@ def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     -----
     Array API standard 2025.12, "Linear Algebra Extension", ``pinv``.
     """
-    return _with_tolerance("pinv", np.linalg.pinv, x, rtol)
+    x = matrices("pinv", x)
+    inverses: Array = _within("pinv", np.linalg.pinv, x, _tolerance(x, rtol))
+    return inverses
+
+
+def _tolerance(x: Array, rtol: float | Array | None) -> float | Array:
+    return builtins.max(x.shape[-2:]) * float(np.finfo(x.dtype).eps) if rtol is None else rtol
 
 
 def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
@@ -217,21 +233,32 @@ def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     -----
     Array API standard 2025.12, "Linear Algebra Extension", ``matrix_rank``.
     """
-    return _with_tolerance("matrix_rank", np.linalg.matrix_rank, x, rtol)
+    x = matrices("matrix_rank", x)
+    tolerance = _tolerance(x, rtol)
+    if x.device != CPU and x.size:
+        return _rank(x, tolerance)
+    ranks: Array = _within("matrix_rank", _rank_within, x, tolerance)
+    return ranks
 
 
-def _with_tolerance(
-    function: str, compute: Callable[..., Any], x: Array, rtol: float | Array | None
-) -> Array:
-    x = matrices(function, x)
-    if rtol is None:
-        rtol = max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
-    if not isinstance(rtol, Array):
-        result: Array = run(function, compute, x, rtol=rtol)
-        return result
+def _within(function: str, compute: Callable[..., Any], x: Array, rtol: float | Array) -> Any:
+    if isinstance(rtol, Array):
+        return run(function, compute, x, rtol)
 
-    def within(values: Any, tolerance: Any) -> Any:
-        return compute(values, rtol=tolerance)
+    def with_number(values: Any) -> Any:
+        return compute(values, rtol)
 
-    found: Array = run(function, within, x, rtol)
-    return found
+    return run(function, with_number, x)
+
+
+def _rank_within(values: Any, tolerance: Any) -> Any:
+    return np.linalg.matrix_rank(values, rtol=tolerance)
+
+
+def _rank(x: Array, tolerance: float | Array) -> Array:
+    """Count singular values where they are, as NumPy does."""
+    lengths = astype(svdvals(x), np.float64, copy=False)
+    if isinstance(tolerance, Array):
+        tolerance = expand_dims(tolerance, axis=-1)
+    least = multiply(max(lengths, axis=-1, keepdims=True), tolerance)
+    return count_nonzero(greater(lengths, least), axis=-1)
