@@ -7,6 +7,7 @@ import os
 import pytest
 
 import fklarray
+from fklarray.device import as_device
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -15,3 +16,10 @@ def pytest_configure(config: pytest.Config) -> None:
     chosen = fklarray.default_device(os.environ["FKLARRAY_SUITE_DEVICE"])
     chosen.__enter__()
     config.add_cleanup(lambda: chosen.__exit__(None, None, None))
+
+
+def pytest_runtest_setup() -> None:
+    """Make sure that it still is, so that no test runs elsewhere."""
+    here = as_device(None)
+    if here != as_device(os.environ["FKLARRAY_SUITE_DEVICE"]):
+        pytest.exit(f"the default device has become {here}")

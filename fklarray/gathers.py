@@ -20,6 +20,10 @@ from fklarray.reductions import deferred_on_numpy
 __all__ = ["check_bounds", "gathered", "signed", "taken"]
 
 
+# Fewer bytes are sooner here than a kernel of a device has run.
+_BRIEF = 1 << 16
+
+
 def check_bounds(function: str, indices: Array, extent: int, axis: int) -> None:
     """Refuse indices that are out of bounds now, not when the result is needed.
 
@@ -30,7 +34,7 @@ def check_bounds(function: str, indices: Array, extent: int, axis: int) -> None:
     """
     if not indices.size:
         return
-    if indices.device == CPU:
+    if indices.device == CPU or indices.nbytes <= _BRIEF:
         values = indices._numpy()
         extremes = [int(values.min()), int(values.max())]
     else:

@@ -14,10 +14,12 @@ from fklarray.device import Device, as_device, devices
 from fklarray.dtype_rows import NUMPY_DTYPES
 from fklarray.evaluation import counts, pool_bytes, trim
 from fklarray.on_cupy import where_runs
+from fklarray.placement import number_of
 from fklarray.recording import State, combine_outputs, is_stream
 from fklarray.reductions import array_operand
 from fklarray.staged_plans import program_of
 from fklarray_codegen.staged import StagedProgram
+from fklarray_runtime import trim_device
 
 __all__ = ["Explanation", "__array_namespace_info__", "clear_pool", "counters", "explain"]
 
@@ -37,12 +39,14 @@ def counters() -> dict[str, int]:
 
 
 def clear_pool() -> None:
-    """Give the memory that is kept for reuse back to the system.
+    """Give the memory that is kept for reuse back to the system, and that of devices to them.
 
     The next results of these sizes take fresh memory, which costs about as much as a kernel over
     it. `config.pool_limit` limits what is kept.
     """
     trim()
+    for device in devices()[1:]:
+        trim_device(number_of(device.name))
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from fklarray.recording import (
     weak_dtype,
 )
 from fklarray_codegen.dtypes import DTYPES, DType
-from fklarray_codegen.graph import HOST, MAX_OPERATIONS
+from fklarray_codegen.graph import HOST, MAX_OPERATIONS, common_place
 from fklarray_codegen.layout import broadcast_shapes
 from fklarray_codegen.ops import OPS, Op, Reduction
 from fklarray_codegen.walk import Rows
@@ -291,8 +291,8 @@ def compute_together(arrays: Sequence[Recorded]) -> None:
 
 def _operands(op: Op, operands: Sequence[Operand]) -> list[Array | Number]:
     """Return operands as arrays and numbers; arrays of NumPy are taken to where the others are."""
-    places = [value._state[0].place for value in operands if isinstance(value, Recorded)]
-    return [_operand(op, value, max(places, default=HOST) or HOST) for value in operands]
+    place = common_place([one._state[0] for one in operands if isinstance(one, Recorded)])
+    return [_operand(op, value, place or HOST) for value in operands]
 
 
 def _operand(op: Op, value: Any, place: str) -> Array | Number:

@@ -83,6 +83,12 @@ def device(request: pytest.FixtureRequest) -> str:
     return name if name == "cpu" else "cuda:0"
 
 
+@pytest.fixture
+def host() -> str:
+    """Name the device of tests about memory that NumPy sees: there is no other of this kind."""
+    return "cpu"
+
+
 @pytest.fixture(autouse=True)
 def _arrays_are_made_there(request: pytest.FixtureRequest) -> Iterator[None]:
     """Make the arrays of a test on its device where it names none."""

@@ -167,10 +167,10 @@ def test_length_iteration_and_membership(x: xp.Array) -> None:
             use(xp.asarray(1))
 
 
-def test_text(x: xp.Array) -> None:
+def test_text(x: xp.Array, device: str) -> None:
     rows = "Array([[-1.,  0.,  1.],\n       [ 2.,  3.,  4.]],"
-    assert repr(x - 1) == f"{rows} dtype=float64, device='cpu')"
-    assert repr(xp.arange(12.0)).endswith("11.],\n      dtype=float64, device='cpu')")
+    assert repr(x - 1) == f"{rows} dtype=float64, device={device!r})"
+    assert repr(xp.arange(12.0)).endswith(f"11.],\n      dtype=float64, device={device!r})")
     assert str(x) == str(np.arange(6.0).reshape(2, 3))
     assert f"{xp.asarray(2.0) / 3:.3f}" == "0.667"
     assert f"{x!s:>3}" == str(x)

@@ -18,8 +18,8 @@ def _address(x: xp.Array) -> int:
     return np.asarray(x).ctypes.data
 
 
-def test_operands_are_read_only_and_shared(device: str) -> None:
-    x = xp.asarray(np.arange(4.0), device=device) + 1
+def test_operands_are_read_only_and_shared(host: str) -> None:
+    x = xp.asarray(np.arange(4.0), device=host) + 1
     seen: list[np.ndarray[Any, Any]] = []
 
     def write(values: np.ndarray[Any, Any]) -> None:
@@ -32,14 +32,14 @@ def test_operands_are_read_only_and_shared(device: str) -> None:
     assert np.asarray(x).tolist() == [1, 2, 3, 4]
 
 
-def test_a_large_result_is_taken_over_without_a_copy(device: str) -> None:
+def test_a_large_result_is_taken_over_without_a_copy(host: str) -> None:
     made: list[np.ndarray[Any, Any]] = []
 
     def double(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         made.append(values * 2)
         return made[0]
 
-    result = on_numpy(double, xp.ones(LARGE, device=device))
+    result = on_numpy(double, xp.ones(LARGE, device=host))
     assert _address(result) == made[0].ctypes.data
 
 

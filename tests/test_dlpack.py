@@ -1,4 +1,7 @@
-"""Memory in and out: NumPy, torch and JAX as consumers and producers, and who owns what."""
+"""Memory in and out: NumPy, torch and JAX as consumers and producers, and who owns what.
+
+All of it is memory of the host; `test_devices` has that of devices.
+"""
 
 from __future__ import annotations
 
@@ -56,9 +59,9 @@ def _torch(values: np.ndarray) -> torch.Tensor:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("consumer", "dtype"), KNOWN)
-def test_export(consumer: str, dtype: str, shape: tuple[int, ...], device: str) -> None:
+def test_export(consumer: str, dtype: str, shape: tuple[int, ...], host: str) -> None:
     values = _values(shape, dtype)
-    x = xp.asarray(values, device=device)
+    x = xp.asarray(values, device=host)
     pending = ~~x if dtype == "bool" else x + x - x
     for array in (x, pending, xp.asarray(np.stack([values] * 2))[1]):
         got = _numpy(CONSUMERS[consumer](array))
@@ -67,9 +70,9 @@ def test_export(consumer: str, dtype: str, shape: tuple[int, ...], device: str) 
 
 
 @pytest.mark.parametrize("consumer", ["numpy", "torch"])
-def test_views_are_exported_in_order(consumer: str, device: str) -> None:
+def test_views_are_exported_in_order(consumer: str, host: str) -> None:
     values = np.arange(24.0).reshape(4, 6)
-    x = xp.asarray(values, device=device)
+    x = xp.asarray(values, device=host)
     for key in ((slice(None), slice(None, None, 2)), (slice(None, None, -1),), (2,), (None, 1)):
         assert _numpy(CONSUMERS[consumer](x[key])).tolist() == values[key].tolist()
     assert _numpy(CONSUMERS[consumer](x.T)).tolist() == values.T.tolist()
@@ -78,26 +81,24 @@ def test_views_are_exported_in_order(consumer: str, device: str) -> None:
 
 @pytest.mark.parametrize("consumer", CONSUMERS)
 @pytest.mark.parametrize("ours_first", [True, False])
-def test_memory_lives_as_long_as_its_last_owner(
-    consumer: str, ours_first: bool, device: str
-) -> None:
-    x = xp.asarray(np.arange(1000.0), device=device) * 2
+def test_memory_lives_as_long_as_its_last_owner(consumer: str, ours_first: bool, host: str) -> None:
+    x = xp.asarray(np.arange(1000.0), device=host) * 2
     tensor = CONSUMERS[consumer](x)
     if ours_first:
         del x
         gc.collect()
-        _ = [np.asarray(xp.zeros((1000,), device=device) + k) for k in range(20)]
+        _ = [np.asarray(xp.zeros((1000,), device=host) + k) for k in range(20)]
         assert _numpy(tensor).tolist() == [2.0 * k for k in range(1000)]
     else:
         del tensor
         gc.collect()
-        _ = [np.asarray(xp.zeros((1000,), device=device) + k) for k in range(20)]
+        _ = [np.asarray(xp.zeros((1000,), device=host) + k) for k in range(20)]
         assert np.asarray(x).tolist() == [2.0 * k for k in range(1000)]
 
 
 @pytest.mark.parametrize("consumer", ["numpy", "torch"])
-def test_a_writing_consumer_changes_nobody_else(consumer: str, device: str) -> None:
-    x = xp.asarray(np.zeros(8), device=device) + 1
+def test_a_writing_consumer_changes_nobody_else(consumer: str, host: str) -> None:
+    x = xp.asarray(np.zeros(8), device=host) + 1
     reader, twin = x * 10, x[::-1]
     copied = xp.asarray(x, copy=True)
     tensor = CONSUMERS[consumer](x)
@@ -109,8 +110,8 @@ def test_a_writing_consumer_changes_nobody_else(consumer: str, device: str) -> N
     assert np.asarray(copied).tolist() == [1.0] * 8
 
 
-def test_what_we_write_later_is_not_seen_by_the_consumer(device: str) -> None:
-    x = xp.asarray(np.zeros(8), device=device) + 1
+def test_what_we_write_later_is_not_seen_by_the_consumer(host: str) -> None:
+    x = xp.asarray(np.zeros(8), device=host) + 1
     tensors = [consume(x) for consume in CONSUMERS.values()]
     x[2:4] = 50
     x *= 2
@@ -118,21 +119,21 @@ def test_what_we_write_later_is_not_seen_by_the_consumer(device: str) -> None:
     assert np.asarray(x).tolist() == [2.0, 2.0, 100.0, 100.0, 2.0, 2.0, 2.0, 2.0]
 
 
-def test_memory_is_aligned_and_not_copied(device: str) -> None:
+def test_memory_is_aligned_and_not_copied(host: str) -> None:
     for size in (1, 3, 17, 1000, 100_003):
-        x = xp.asarray(np.zeros(size, np.int8), device=device) + 1
+        x = xp.asarray(np.zeros(size, np.int8), device=host) + 1
         tensor = torch.from_dlpack(x)
         assert tensor.data_ptr() % 64 == 0
         again = np.from_dlpack(x)
         assert again.ctypes.data % 64 == 0
         assert np.asarray(x).ctypes.data % 64 == 0
-    lone = xp.asarray(np.zeros(9), device=device) * 2
+    lone = xp.asarray(np.zeros(9), device=host) * 2
     first = np.from_dlpack(lone)
     assert first.ctypes.data == np.asarray(lone).ctypes.data
 
 
-def test_numpy_conversion_is_zero_copy_and_read_only_where_shared(device: str) -> None:
-    x = xp.asarray(np.zeros(100), device=device) + 1
+def test_numpy_conversion_is_zero_copy_and_read_only_where_shared(host: str) -> None:
+    x = xp.asarray(np.zeros(100), device=host) + 1
     alone = np.asarray(x)
     assert alone.ctypes.data == np.asarray(x).ctypes.data
     reader = x * 3
@@ -145,12 +146,12 @@ def test_numpy_conversion_is_zero_copy_and_read_only_where_shared(device: str) -
     assert np.asarray(reader).tolist() == [3.0] * 100
     del x, reader
     gc.collect()
-    _ = [np.asarray(xp.zeros((100,), device=device) + k) for k in range(20)]
+    _ = [np.asarray(xp.zeros((100,), device=host) + k) for k in range(20)]
     assert shared.tolist() == [1.0] * 100
 
 
-def test_buffer_protocol_method(device: str) -> None:
-    x = xp.asarray(np.arange(4, dtype=np.int16), device=device) * 2
+def test_buffer_protocol_method(host: str) -> None:
+    x = xp.asarray(np.arange(4, dtype=np.int16), device=host) * 2
     view = x.__buffer__(0)
     assert not view.readonly
     reader = x + 1
@@ -159,7 +160,7 @@ def test_buffer_protocol_method(device: str) -> None:
     assert view.tolist() == [0, 2, 4, 6]
     del x
     gc.collect()
-    _ = [np.asarray(xp.zeros((4,), dtype="int16", device=device) + k) for k in range(20)]
+    _ = [np.asarray(xp.zeros((4,), dtype="int16", device=host) + k) for k in range(20)]
     assert view.tolist() == [0, 2, 4, 6]
 
 
@@ -174,21 +175,21 @@ PRODUCERS: dict[str, Callable[[np.ndarray], Any]] = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("producer", "dtype"), KNOWN)
-def test_import(producer: str, dtype: str, shape: tuple[int, ...], device: str) -> None:
+def test_import(producer: str, dtype: str, shape: tuple[int, ...], host: str) -> None:
     values = _values(shape, dtype)
     tensor = PRODUCERS[producer](values)
     for array in (
         xp.from_dlpack(tensor),
         xp.from_dlpack(tensor, copy=True),
-        xp.from_dlpack(tensor, device=device),
-        xp.asarray(tensor, device=device),
+        xp.from_dlpack(tensor, device=host),
+        xp.asarray(tensor, device=host),
     ):
         assert (str(array.dtype), array.shape) == (dtype, shape)
         assert np.asarray(array).tolist() == values.tolist()
 
 
 @pytest.mark.parametrize("producer", ["numpy", "torch"])
-def test_strided_imports(producer: str, device: str) -> None:
+def test_strided_imports(producer: str, host: str) -> None:
     values = np.arange(60.0).reshape(3, 4, 5)
     tensor: Any = values if producer == "numpy" else torch.from_numpy(values)
     views = [tensor[:, ::2], tensor[1:, 1:, 3], tensor[2, 3, 4:], tensor[:, :, ::4], tensor[:, :1]]
@@ -203,7 +204,7 @@ def test_strided_imports(producer: str, device: str) -> None:
         assert np.asarray(x + 1).tolist() == (_numpy(view) + 1).tolist()
 
 
-def test_imports_share_memory_until_we_write(device: str) -> None:
+def test_imports_share_memory_until_we_write(host: str) -> None:
     values = np.zeros(6)
     x = xp.from_dlpack(values)
     values[1] = 4
@@ -217,7 +218,7 @@ def test_imports_share_memory_until_we_write(device: str) -> None:
     assert np.asarray(copied).tolist() == [0.0, 4.0, 0.0, 0.0, 0.0, 0.0]
 
 
-def test_read_only_memory_is_shared_and_never_written(device: str) -> None:
+def test_read_only_memory_is_shared_and_never_written(host: str) -> None:
     values = np.linspace(0, 1, 5)
     values.flags.writeable = False
     for make in (xp.from_dlpack, xp.asarray):
@@ -232,7 +233,7 @@ def test_read_only_memory_is_shared_and_never_written(device: str) -> None:
         assert capsule_owner.tolist() == values.tolist()
 
 
-def test_the_producer_is_kept_alive(device: str) -> None:
+def test_the_producer_is_kept_alive(host: str) -> None:
     freed: list[int] = []
 
     class Owner(np.ndarray):
@@ -268,8 +269,8 @@ class Once:
         return CPU
 
 
-def test_versions(device: str) -> None:
-    x = xp.asarray(np.arange(3), device=device)
+def test_versions(host: str) -> None:
+    x = xp.asarray(np.arange(3), device=host)
     for options, name in (
         ({}, '"dltensor"'),
         ({"max_version": None}, '"dltensor"'),
@@ -281,8 +282,8 @@ def test_versions(device: str) -> None:
         assert name in repr(x.__dlpack__(**options))
 
 
-def test_options(device: str) -> None:
-    x = xp.asarray(np.arange(3.0), device=device) * 2
+def test_options(host: str) -> None:
+    x = xp.asarray(np.arange(3.0), device=host) * 2
     assert x.__dlpack_device__() == CPU
     for stream in (None, -1):
         x.__dlpack__(stream=stream)
@@ -302,9 +303,9 @@ def test_options(device: str) -> None:
     assert np.asarray(x).tolist() == [0.0, 2.0, 4.0]
 
 
-def test_legacy_consumers_of_shared_memory(device: str) -> None:
+def test_legacy_consumers_of_shared_memory(host: str) -> None:
     """A legacy capsule cannot be read-only: the consumer gets memory of its own, or an error."""
-    x = xp.asarray(np.zeros(4), device=device) + 1
+    x = xp.asarray(np.zeros(4), device=host) + 1
     xp.materialize(x)
     reader = x + 1
     tensor = np.from_dlpack(Once(x.__dlpack__()))
@@ -315,9 +316,9 @@ def test_legacy_consumers_of_shared_memory(device: str) -> None:
     assert np.asarray(reader).tolist() == [2.0] * 4
 
 
-def test_a_used_capsule_is_refused(device: str) -> None:
+def test_a_used_capsule_is_refused(host: str) -> None:
     for options in ({}, {"max_version": (1, 0)}):
-        producer = Once((xp.asarray(np.arange(3), device=device) + 1).__dlpack__(**options))
+        producer = Once((xp.asarray(np.arange(3), device=host) + 1).__dlpack__(**options))
         first = xp.from_dlpack(producer)
         for _ in range(2):
             with pytest.raises(ValueError, match="consumed"):
@@ -327,8 +328,8 @@ def test_a_used_capsule_is_refused(device: str) -> None:
         assert np.asarray(first).tolist() == [1, 2, 3]
 
 
-def test_round_trips_between_our_own_arrays(device: str) -> None:
-    x = xp.asarray(np.arange(5.0), device=device) * 3
+def test_round_trips_between_our_own_arrays(host: str) -> None:
+    x = xp.asarray(np.arange(5.0), device=host) * 3
     y = xp.from_dlpack(x)
     z = xp.from_dlpack(y[::-1])
     y[0] = 100
@@ -349,7 +350,7 @@ class Old:
         return CPU
 
 
-def test_producers_without_keywords(device: str) -> None:
+def test_producers_without_keywords(host: str) -> None:
     values = np.arange(3)
     assert np.asarray(xp.from_dlpack(Old(values))).tolist() == [0, 1, 2]
     copied = xp.from_dlpack(Old(values), copy=True)
@@ -357,7 +358,7 @@ def test_producers_without_keywords(device: str) -> None:
     assert np.asarray(copied).tolist() == [0, 1, 2]
 
 
-def test_what_cannot_be_imported(device: str) -> None:
+def test_what_cannot_be_imported(host: str) -> None:
     with pytest.raises(TypeError, match="int"):
         xp.from_dlpack(3)
     for tensor, text in (
@@ -380,9 +381,9 @@ def test_what_cannot_be_imported(device: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["unconsumed", "numpy", "torch", "import"])
-def test_two_thousand_cycles_do_not_grow(what: str, device: str) -> None:
+def test_two_thousand_cycles_do_not_grow(what: str, host: str) -> None:
     def cycle() -> None:
-        x = xp.ones((100_000,), device=device) * 1
+        x = xp.ones((100_000,), device=host) * 1
         if what == "unconsumed":
             x.__dlpack__()
             x.__dlpack__(max_version=(1, 0))
@@ -409,7 +410,7 @@ assert sys.kept[0][3] == 6
 """
 
 
-def test_the_process_ends_well(device: str) -> None:
+def test_the_process_ends_well(host: str) -> None:
     result = subprocess.run(
         [sys.executable, "-c", EXIT], capture_output=True, text=True, check=False
     )

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,13 +68,16 @@ def test_explain_runs_nothing_and_shows_what_is_compiled(
     from fklarray import kernels
 
     compiled: list[str] = []
-    build = kernels.compile_library
 
-    def spy(compiler: object, unit: Path, *rest: object) -> None:
-        compiled.append(unit.read_text())
-        build(compiler, unit, *rest)
+    def spy(build: Callable[..., None], place: int) -> Callable[..., None]:
+        def compile_unit(*arguments: Any) -> None:
+            compiled.append(arguments[place].read_text())
+            build(*arguments)
 
-    monkeypatch.setattr(kernels, "compile_library", spy)
+        return compile_unit
+
+    for name, place in (("compile_library", 1), ("compile_for_gpu", 2)):
+        monkeypatch.setattr(kernels, name, spy(getattr(kernels, name), place))
     with xp.config.override(compile="sync", cache_dir=tmp_path / "kernels"):
         xp.materialize(y)
     assert compiled == [explanation.source]
@@ -108,7 +112,7 @@ def test_a_computed_array_is_not_computed_again(x: xp.Array) -> None:
     with counted(*NAMES) as change:
         for _ in range(3):
             np.asarray(y)
-            np.from_dlpack(y)
+            xp.from_dlpack(y)
             repr(y)
             float(y[0, 0])
             xp.materialize(y, y)

@@ -33,6 +33,7 @@ class _Ffi:
     def unpack(self, cdata: CData, length: int) -> list[int]: ...
 
 class _Lib:
+    FKL_DEVICE_REFUSED: int
     FKL_HEADER_BYTES: int
     FKL_MAX_NDIM: int
     FKL_MAX_PARAMETERS: int

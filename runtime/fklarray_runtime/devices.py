@@ -272,7 +272,9 @@ def launch_on(kernel: Kernel, data: bytes, device: int, stream: int, blocks: lis
     Raises
     ------
     LaunchError
-        If the entry, or the ordering of streams before it, failed.
+        If the entry failed.
+    DeviceError
+        If the driver refused what comes before it.
     """
     code = lib.fkl_device_launch(
         kernel.handle,
@@ -282,12 +284,11 @@ def launch_on(kernel: Kernel, data: bytes, device: int, stream: int, blocks: lis
         ffi.new(_BLOCKS, blocks),
         len(blocks),
     )
+    # Of a process that was forked, the code is a little less.
+    if code > lib.FKL_DEVICE_REFUSED // 2:
+        raise DeviceError(code - lib.FKL_DEVICE_REFUSED, f"queueing a kernel on cuda:{device}")
     if code:
-        raise LaunchError(code, kernel.message() or _message(code))
-
-
-def _message(code: int) -> str:
-    return ffi.string(lib.fkl_device_message(code)).decode("utf-8", "replace")
+        raise LaunchError(code, kernel.message())
 
 
 def _check(code: int, doing: str) -> None:

@@ -332,11 +332,11 @@ int fkl_device_launch(const fkl_kernel* kernel, const char* data, int32_t device
                       const uint64_t* blocks, int32_t count) {
     Result result;
     const int entered = enter(device, &result);
-    if (entered < 0) return result;
+    if (entered < 0) return FKL_DEVICE_REFUSED + result;
     for (int32_t i = 0; i < count && result == 0; ++i) {
         result = move_to(memory_of((uintptr_t)blocks[i]), stream);
     }
-    if (result == 0) result = fkl_kernel_launch(kernel, data, stream);
+    result = result == 0 ? fkl_kernel_launch(kernel, data, stream) : FKL_DEVICE_REFUSED + result;
     leave(entered);
     return result;
 }
@@ -363,6 +363,7 @@ int fkl_device_properties(int32_t device, fkl_device_description* found) {
 
 int fkl_device_trim(int32_t device) {
     Result result;
+    if (devices[device].context == NULL || forked) return 0; /* nothing is this process' */
     const int entered = enter(device, &result);
     if (entered < 0) return result;
     look_at_waiting();

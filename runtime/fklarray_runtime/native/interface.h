@@ -132,6 +132,8 @@ void fkl_kernel_close(fkl_kernel* kernel);
 #define FKL_MAX_DEVICES 64
 /* Not the driver's: CUDA was used before this process was forked. */
 #define FKL_DEVICE_FORKED -1
+/* Added to the driver's code where it refused what comes before an entry, which was not called. */
+#define FKL_DEVICE_REFUSED 0x10000
 
 typedef struct {
     char name[128];
@@ -159,7 +161,7 @@ int fkl_device_use(uintptr_t block, void* stream);
 /* Copies between any two places; `wait` until it is done. */
 int fkl_device_copy(int32_t device, uint64_t to, uint64_t from, size_t nbytes, void* stream,
                     int wait);
-/* Calls an entry that uses blocks on a stream. */
+/* Calls an entry that uses blocks on a stream; returns its code, or FKL_DEVICE_REFUSED and more. */
 int fkl_device_launch(const fkl_kernel* kernel, const char* data, int32_t device, void* stream,
                       const uint64_t* blocks, int32_t count);
 /* Gives the memory kept for reuse back to the device. */
