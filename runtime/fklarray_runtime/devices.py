@@ -37,6 +37,7 @@ __all__ = [
 
 LEGACY_STREAM = 1
 _OUT_OF_MEMORY = 2
+_MOST_BYTES = 2**63 - 1
 _STREAM = ffi.typeof("void *")
 _CODE = ffi.typeof("int *")
 _BLOCKS = ffi.typeof("uint64_t[]")
@@ -167,6 +168,8 @@ def allocate_on(device: int, nbytes: int, stream: int) -> DeviceBuffer:
     DeviceError
         If the driver refuses for another reason.
     """
+    if nbytes > _MOST_BYTES:
+        raise _refusal(device, nbytes, _OUT_OF_MEMORY)
     code = ffi.new(_CODE)
     pointer = ffi.cast(_STREAM, stream)
     block = lib.fkl_device_allocate(device, nbytes, pointer, code)

@@ -99,7 +99,8 @@ static PyObject* make_state(PyObject* node, PyObject* numbers, const Objects* ob
 /* Bytes that a stream's memory takes. */
 static unsigned long long bytes_of(PyObject* leaf) {
     PyObject* buffer = get_slot(leaf, core.stream_buffer);
-    if (Py_TYPE(buffer) == core.buffer) return ((fkl_owner*)buffer)->nbytes;
+    if (Py_TYPE(buffer) == core.buffer || Py_TYPE(buffer) == core.device_buffer)
+        return ((fkl_owner*)buffer)->nbytes;
     if (Py_TYPE(buffer) == core.pending_reduction)
         return PyLong_AsUnsignedLongLong(get_slot(buffer, core.deferred_nbytes));
     return 0;
