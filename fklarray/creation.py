@@ -64,7 +64,7 @@ def full(
     dtype : dtype, optional
         Data type; by default the default one of the value's kind.
     device : Device or str, optional
-        Device of the result.
+        Device of the result; by default the value's, if that is an array.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def full(
     place = as_device(device).name
     extents = _shape(shape)
     if isinstance(fill_value, (Array, np.ndarray, np.generic)):
-        value = asarray(fill_value, device=place)
+        value = asarray(fill_value, device=device)
         if value.ndim:
             raise ValueError(f"fill_value must have no dimensions, not shape {value.shape}")
         row = row_or_default(dtype, value._state[0].dtype)

@@ -59,7 +59,7 @@ def _divided(x1: Array, x2: Array, dtype: DtypeLike | None = None) -> Array:
 
 
 def _taken(x: Array, indices: object, axis: int) -> Array:
-    return take(x, asarray(indices), axis=axis)
+    return take(x, asarray(indices, device=x.device), axis=axis)
 
 
 _normalize_token.register(Array, _token)

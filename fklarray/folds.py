@@ -140,7 +140,8 @@ def extreme(name: str, x: object, axis: Axes, keepdims: bool, *, called: str = "
     if row.kind == "bool" and name in ("max", "min"):
         return reduced("any" if name == "max" else "all", array, axes, keepdims)
     if name.startswith("arg") and array.shape[axes[0]] == 1:
-        return full(reduced_shape(array.shape, axes, keepdims), 0, dtype=np.int64)
+        shape = reduced_shape(array.shape, axes, keepdims)
+        return full(shape, 0, dtype=np.int64, device=array.device)
     computed = DTYPES["uint8"] if row.kind == "bool" else computed_row(row)
     result = reduced(name, converted(array, computed), axes, keepdims)
     return result if name.startswith("arg") else converted(result, row)

@@ -16,8 +16,8 @@ from fklarray.evaluation import count, evaluate, evaluate_into
 from fklarray.interchange import is_private
 from fklarray.placement import placed, values_of, view_of, write_values
 from fklarray.record import Recorded, record_where
-from fklarray.recording import State, is_stream, scalar_state, stream_of
-from fklarray_codegen.graph import HOST
+from fklarray.recording import State, constant_state, is_stream, scalar_state, stream_of
+from fklarray_codegen.graph import HOST, common_place
 
 if TYPE_CHECKING:
     from fklarray.array import Array
@@ -153,12 +153,13 @@ def assign(array: Array, key: Any, value: Any) -> None:
     IndexError
         If the key does not fit the array.
     ValueError
-        If the value's shape cannot be broadcast to the selection.
+        If the value's shape cannot be broadcast to the selection, or it is on another device.
     TypeError
         If a complex value is assigned to a real array.
     """
     shape, dtype = array.shape, array._state[0].dtype
     source = _value_of(value, dtype, array.device)
+    common_place([array._state[0], source._state[0]])
     mask = _whole_mask(key, shape, array.device)
     if mask is not None and not source.shape:
         array._state = record_where(mask, source, array)._state
@@ -319,7 +320,7 @@ def _value_of(value: Any, dtype: DType, device: Device) -> Array:
             raise TypeError(f"cannot assign the complex number {value} to an array of {dtype}")
         if isinstance(value, float) and dtype.kind in ("signed", "unsigned"):
             value = int(value)
-        return Recorded.array((), scalar_state(value, dtype))
+        return Recorded.array((), constant_state(value, dtype, device.name))
     if isinstance(value, (list, tuple)) and dtype.kind in ("signed", "unsigned"):
         # Python integers that do not fit are refused, as NumPy does.
         return asarray(value, dtype=NUMPY_DTYPES[dtype], device=device)

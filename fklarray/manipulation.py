@@ -10,7 +10,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from fklarray import views
 from fklarray.array import Array
 from fklarray.record import in_order, record_deferred
-from fklarray.recording import scalar_state
+from fklarray.recording import constant_state
 from fklarray.reductions import array_operand, normal_axes, normal_shape
 from fklarray_codegen import layout
 
@@ -195,7 +195,7 @@ def reshape(x: Array, /, shape: int | tuple[int, ...], *, copy: bool | None = No
     x = array_operand("reshape", x)
     target = _inferred(x.shape, normal_shape(shape))
     if x.size == 0:
-        return Array(target, scalar_state(0, x._state[0].dtype))
+        return Array(target, constant_state(0, x._state[0].dtype, x.device.name))
     state = views.reshape(x._state, x.shape, target)
     if state is None:
         if copy is False:

@@ -257,7 +257,7 @@ def median(x: Array, /, *, axis: Axes = None, keepdims: builtins.bool = False) -
     result = floating_row(row)
     shape = reduced_shape(x.shape, axes, keepdims)
     if not x.size:
-        return full(shape, np.nan, dtype=NUMPY_DTYPES[result])
+        return full(shape, np.nan, dtype=NUMPY_DTYPES[result], device=x.device)
 
     def middle(values: np.ndarray[Any, Any]) -> Any:
         return np.median(values, axis=axes, keepdims=keepdims)

@@ -103,7 +103,7 @@ def searchsorted(
     except OverflowError:
         # A Python integer beyond the range of the vector's data type is before or after all of it.
         assert isinstance(x2, int)
-        return full((), 0 if x2 < 0 else line.size, dtype=np.int64)
+        return full((), 0 if x2 < 0 else line.size, dtype=np.int64, device=line.device)
     return deferred_on_numpy(
         lambda a, v: _places(a, v, side),
         [line, elements],

@@ -117,9 +117,8 @@ def isin(x1: Array | Number, x2: Array | Number, /, *, invert: builtins.bool = F
         first, second = array_pair("isin", x1, x2)
     except OverflowError:
         # A Python integer beyond the range of the array's data type is not in it.
-        if isinstance(x1, Array):
-            return full(x1.shape, builtins.bool(invert), device=x1.device)
-        return full((), builtins.bool(invert))
+        shape, array = (np.shape(x1), x1) if isinstance(x2, int) else ((), x2)
+        return full(shape, builtins.bool(invert), device=array_operand("isin", array).device)
     return deferred_on_numpy(
         lambda values, among: _is_in(values, among) != builtins.bool(invert),
         [first, second],

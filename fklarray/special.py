@@ -16,12 +16,12 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from fklarray.array import Array
-from fklarray.conversion import asarray
 from fklarray.data_type_functions import astype
 from fklarray.delegation import on_numpy
 from fklarray.dtype_rows import floating_row
 from fklarray.elementwise import _binary, _unary
 from fklarray.record import Operand, promoted
+from fklarray.reductions import array_operand
 from fklarray_codegen.ops import OPS
 
 __all__ = [
@@ -49,7 +49,11 @@ def _from_scipy(name: str, *counts: int) -> _Function:
         if len(operands) not in counts:
             wanted = " or ".join(map(str, counts))
             raise TypeError(f"{name} takes {wanted} arguments, not {len(operands)}")
-        values = [asarray(x) if isinstance(x, np.ndarray | np.generic) else x for x in operands]
+        here = next((x for x in operands if isinstance(x, Array)), None)
+        values = [
+            array_operand(name, x, here) if isinstance(x, (np.ndarray, np.generic)) else x
+            for x in operands
+        ]
         dtype = floating_row(promoted(name, values))
         arrays = [value for value in values if isinstance(value, Array)]
         compute = _scipy_function(name)

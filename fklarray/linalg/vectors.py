@@ -10,7 +10,7 @@ from fklarray.dtype_rows import DtypeLike
 from fklarray.joining import stack
 from fklarray.manipulation import moveaxis
 from fklarray.pairs import product, promoted_pair, vectors_last
-from fklarray.recording import scalar_state
+from fklarray.recording import constant_state
 from fklarray.reductions import array_operand
 from fklarray.statistical import sum
 
@@ -129,7 +129,7 @@ def _diagonal(function: str, x: Array, offset: int) -> Array:
     extent = max(0, min(rows - row, columns - column))
     shape = (*stack, extent)
     if 0 in shape:
-        return Array(shape, scalar_state(0, x._state[0].dtype))
+        return Array(shape, constant_state(0, x._state[0].dtype, x.device.name))
     return Array(shape, views.diagonal(x._state, x.ndim, (row, column), extent))
 
 
