@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import fklarray as xp
+from fklarray.device import as_device
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -120,13 +121,14 @@ class Input:
 
     @cached_property
     def ours(self) -> xp.Array:
-        """This library's array."""
+        """This library's array, on the device that is the default when this is first asked."""
         if self.source == "viewed":
             return self._view(xp.asarray(self.memory), xp)
         if self.source == "imported" and self.memory.dtype != "bfloat16":
-            return xp.from_dlpack(np.broadcast_to(self.numpy, self.shape))
+            theirs = np.broadcast_to(self.numpy, self.shape)
+            return xp.from_dlpack(theirs, device=as_device(None))
         if self.source == "shared":
-            return xp.asarray(self.numpy, copy=False)
+            return xp.asarray(self.numpy, copy=False if as_device(None) == "cpu" else None)
         if self.source == "misaligned":
             return xp.asarray(_misaligned(self.numpy))
         copied = xp.asarray(self.numpy, copy=True)
