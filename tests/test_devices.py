@@ -242,6 +242,7 @@ def test_operations_alone_give_the_same_bits(x: xp.Array, monkeypatch: pytest.Mo
     [
         lambda x, y: x + y,
         lambda x, y: xp.where(x > 0, x, y),
+        lambda x, y: xp.clip(x, y, VALUES + 1),
         lambda x, y: xp.concat([x, y]),
         lambda x, y: x @ y.mT,
         xp.isin,
@@ -279,13 +280,21 @@ def test_a_forked_child_is_told() -> None:
     code = """
 import os
 import numpy as np, fklarray as xp
+from fklarray.plans import plans
+from fklarray_runtime import launch_on
 x = xp.asarray(np.arange(3.0), device="cuda") + 1
 xp.materialize(x)
+plan = next(plan for plan in plans.values() if plan.place == "cuda:0")
 if os.fork() == 0:
     try:
         np.asarray(xp.asarray(np.arange(3.0), device="cuda") + 1)
     except Exception as error:
         print(error)
+    try:
+        launch_on(plan.kernel, bytes(64), 0, 1, [])
+    except Exception as error:
+        print(error)
+    xp.clear_pool()
     assert float(xp.sum(xp.asarray([1.0, 2.0, 3.0]))) == 6.0
     print("the host works", flush=True)
     os._exit(0)
@@ -295,7 +304,9 @@ assert np.asarray(x * 2).tolist() == [2, 4, 6]
     command = [sys.executable, "-c", code]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    assert "forked" in run.stdout
+    assert "queueing a kernel on cuda:0 failed with the driver's code -1" in run.stdout
+    assert "allocating 24 bytes" in run.stdout
+    assert run.stdout.count("forked") == 2
     assert "the host works" in run.stdout
 
 
@@ -415,6 +426,26 @@ def test_the_cuda_array_interface(x: xp.Array) -> None:
         _ = xp.zeros(3, dtype=xp.bfloat16, device=CUDA).__cuda_array_interface__
 
 
+@pytest.mark.skipif(
+    "cuda" not in os.environ.get("FKLARRAY_TEST_DEVICES", ""),
+    reason="torch does not see the emulated device",
+)
+def test_torch_shares_in_both_directions(x: xp.Array) -> None:
+    import torch
+
+    tensor = torch.from_dlpack(x * 2)
+    assert tensor.device == torch.device("cuda", 0)
+    y = xp.from_dlpack(tensor)
+    assert y.__cuda_array_interface__["data"][0] == tensor.data_ptr()
+    with torch.cuda.stream(torch.cuda.Stream()):
+        for _ in range(20):
+            tensor = torch.from_dlpack(xp.from_dlpack(tensor * 2) / 2)
+    assert_same_bits(np.asarray(xp.from_dlpack(tensor)), VALUES * 2)
+    del tensor
+    gc.collect()
+    assert_same_bits(np.asarray(y + 0), VALUES * 2)
+
+
 def test_memory_goes_back(x: xp.Array) -> None:
     gc.collect()
     xp.materialize(x)
@@ -425,6 +456,20 @@ def test_memory_goes_back(x: xp.Array) -> None:
         del y
     gc.collect()
     assert describe_device(0).pool <= before + (64 << 20)
+
+
+def test_the_pools_of_devices_are_trimmed(x: xp.Array, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fklarray import inspection
+
+    trimmed: list[int] = []
+    trim = inspection.trim_device
+    monkeypatch.setattr(inspection, "trim_device", lambda one: (trimmed.append(one), trim(one)))
+    xp.materialize(xp.zeros(1 << 24, device=CUDA) + x[0, 0, 0])
+    before = describe_device(0).pool
+    xp.clear_pool()
+    assert trimmed == list(range(device_count()))
+    assert describe_device(0).pool <= max(before - (1 << 25), 1 << 25)
+    assert_same_bits(np.asarray(x), VALUES)
 
 
 def test_threads_use_a_device_together(x: xp.Array) -> None:
