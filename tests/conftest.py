@@ -92,7 +92,8 @@ def host() -> str:
 @pytest.fixture(autouse=True)
 def _arrays_are_made_there(request: pytest.FixtureRequest) -> Iterator[None]:
     """Make the arrays of a test on its device where it names none."""
-    if "device" not in request.fixturenames or _requested_devices() == ["cpu"]:
+    names = request.fixturenames
+    if "device" not in names or "host" in names or _requested_devices() == ["cpu"]:
         yield
         return
     import fklarray

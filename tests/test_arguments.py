@@ -12,6 +12,8 @@ import pytest
 import fklarray as xp
 from differences import NAN, bools
 
+pytestmark = pytest.mark.usefixtures("device")
+
 Use = Callable[[Any], Any]
 
 SAME: dict[str, Use] = {

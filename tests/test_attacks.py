@@ -10,6 +10,8 @@ import pytest
 import fklarray as xp
 from fklarray.pending import MAX_HELD_BYTES
 
+pytestmark = pytest.mark.usefixtures("device")
+
 _X = np.arange(12.0).reshape(3, 4)
 _NO_AXES: tuple[Any, ...] = (True, "0", 1.0, [0], {0}, {}, np.array([0]), range(1), b"0")
 _REDUCTIONS = ("sum", "prod", "mean", "var", "std", "max", "min", "all", "any", "count_nonzero")
@@ -84,7 +86,7 @@ def test_what_is_no_truth_is_refused_when_it_is_recorded(name: str, keepdims: An
         getattr(xp, name)(xp.asarray(_X), keepdims=keepdims)
 
 
-def test_a_pending_result_that_fails_does_not_hit_what_is_recorded_after_it() -> None:
+def test_a_pending_result_that_fails_does_not_hit_what_is_recorded_after_it(host: str) -> None:
     xp.materialize(xp.sum(xp.asarray(_X)))
     indices = np.array([0, 1])
     broken = xp.take(xp.asarray(np.zeros(MAX_HELD_BYTES // 4)), xp.from_dlpack(indices))

@@ -13,6 +13,8 @@ import fklarray as xp
 from accuracy import assert_same_bits
 from fklarray_codegen.ops import OPS, Op
 
+pytestmark = pytest.mark.usefixtures("device")
+
 A = np.array([True, True, False, False] * 9)
 B = np.array([True, False, True, False] * 9)
 # NumPy rounds bool to float16, as it takes float16 for functions of floating-point numbers.

@@ -71,10 +71,10 @@ def _in_child(pending: xp.Array, connection: object) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.*fork.*:RuntimeWarning")
-def test_fork_after_a_parallel_kernel(device: str) -> None:
+def test_fork_after_a_parallel_kernel(host: str) -> None:
     with xp.config.override(threads=2):
-        assert float(np.asarray(xp.ones((300_000,), device=device) * 2 + 1)[-1]) == 3.0
-        pending = xp.asarray(np.arange(4.0), device=device) * 5
+        assert float(np.asarray(xp.ones((300_000,), device=host) * 2 + 1)[-1]) == 3.0
+        pending = xp.asarray(np.arange(4.0), device=host) * 5
         context = multiprocessing.get_context("fork")
         ours, theirs = context.Pipe()
         child = context.Process(target=_in_child, args=(pending, theirs))

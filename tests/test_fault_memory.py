@@ -178,19 +178,19 @@ def test_an_owner_who_forbids_writing_is_never_written_to(dtype: str, device: st
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_capsules_are_of_the_version_that_was_asked_for(
-    make: Callable[[str], xp.Array], device: str
+    make: Callable[[str], xp.Array], host: str
 ) -> None:
-    assert '"dltensor_versioned"' in repr(make(device).__dlpack__(max_version=(1, 0)))
-    assert '"dltensor_versioned"' in repr(make(device).__dlpack__(max_version=(7, 3)))
+    assert '"dltensor_versioned"' in repr(make(host).__dlpack__(max_version=(1, 0)))
+    assert '"dltensor_versioned"' in repr(make(host).__dlpack__(max_version=(7, 3)))
     for old in ({}, {"max_version": None}, {"max_version": (0, 8)}):
-        assert '"dltensor"' in repr(make(device).__dlpack__(**old))
+        assert '"dltensor"' in repr(make(host).__dlpack__(**old))
     for keywords in ({"dl_device": (2, 0)}, {"dl_device": (10, 1)}, {"stream": 7}):
         with pytest.raises(BufferError):
-            make(device).__dlpack__(**keywords)
+            make(host).__dlpack__(**keywords)
 
 
-def test_a_write_into_what_was_handed_over_reaches_nothing_recorded(device: str) -> None:
-    x = xp.roll(xp.asarray([1.0, 2.0, 3.0], device=device), 1)
+def test_a_write_into_what_was_handed_over_reaches_nothing_recorded(host: str) -> None:
+    x = xp.roll(xp.asarray([1.0, 2.0, 3.0], device=host), 1)
     reader = xp.cumulative_sum(x)
     taken = np.from_dlpack(x)
     if taken.flags.writeable:
@@ -225,15 +225,15 @@ def test_capsules_that_nobody_takes_are_released(device: str) -> None:
     assert leave(1500) - first < 64 * 1024
 
 
-def test_memory_stays_while_a_consumer_has_it(device: str) -> None:
+def test_memory_stays_while_a_consumer_has_it(host: str) -> None:
     kept = []
     for size in (1, 5, 1000, 40_000):
-        x = xp.arange(size, device=device) * 2
+        x = xp.arange(size, device=host) * 2
         kept.append(np.from_dlpack(x))
         del x
     gc.collect()
     others = [
-        xp.full((size,), -1, device=device) + 0 for size in (1, 5, 1000, 40_000) for _ in range(20)
+        xp.full((size,), -1, device=host) + 0 for size in (1, 5, 1000, 40_000) for _ in range(20)
     ]
     xp.materialize(*others)
     assert all((view == np.arange(view.size) * 2).all() for view in kept)
@@ -241,14 +241,14 @@ def test_memory_stays_while_a_consumer_has_it(device: str) -> None:
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_what_was_handed_over_outlives_its_array(
-    make: Callable[[str], xp.Array], device: str
+    make: Callable[[str], xp.Array], host: str
 ) -> None:
-    x = make(device)
+    x = make(host)
     wanted = _values(x)
     taken = np.from_dlpack(x)
     del x
     gc.collect()
-    _ = [np.asarray(xp.full((len(wanted),), k, device=device) + k) for k in range(50)]
+    _ = [np.asarray(xp.full((len(wanted),), k, device=host) + k) for k in range(50)]
     assert taken.tolist() == wanted
 
 

@@ -11,6 +11,8 @@ import pytest
 import fklarray as xp
 from differences import NAN, Difference, assert_difference, bools
 
+pytestmark = pytest.mark.usefixtures("device")
+
 
 def _assigned(m: Any, value: Any) -> Any:
     x = m.asarray([0.0, 0.0])

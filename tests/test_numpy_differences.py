@@ -16,6 +16,8 @@ import fklarray as xp
 import test_numpy_argument_differences as arguments
 from differences import INF, NAN, Difference, assert_difference, bools
 
+pytestmark = pytest.mark.usefixtures("device")
+
 BFLOAT16 = ml_dtypes.bfloat16
 DOCUMENT = Path(__file__).parents[1] / "docs" / "numpy-differences.md"
 
@@ -234,7 +236,7 @@ def test_asarray_copies_arrays_that_can_be_written_to() -> None:
     assert ours.tolist() == [0, 0]
 
 
-def test_views_of_shared_memory_are_read_only() -> None:
+def test_views_of_shared_memory_are_read_only(host: str) -> None:
     theirs, ours = np.zeros(2), xp.zeros(2) + 1
     assert np.asarray(ours).flags.writeable
     recorded = [theirs[:], ours * 2]

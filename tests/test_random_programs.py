@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 import fklarray as xp
 from accuracy import assert_same_bits
 
+pytestmark = pytest.mark.usefixtures("device")
+
 Step = Callable[[Any, Any], Any]
 
 

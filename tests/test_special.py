@@ -20,6 +20,8 @@ from accuracy import assert_same_bits, assert_within, real_by_mpmath
 from fklarray_codegen.ops import OPS, Op
 from samples import Values
 
+pytestmark = pytest.mark.usefixtures("device")
+
 FUSED = [op for op in OPS.values() if op.family == "special"]
 THROUGH_SCIPY = sorted(set(xp.special.__all__) - {op.name for op in FUSED})
 FLOATS = ["float32", "float64"]

@@ -12,6 +12,8 @@ from fklarray_codegen.dtypes import DTYPES
 from samples import Values
 from special_cases import BINARY, COMPLEX, TURNED, UNARY, Allowed, cases, complex_cases
 
+pytestmark = pytest.mark.usefixtures("device")
+
 MODES = ["sync", "off"]
 REALS = ["float32", "float64"]
 
