@@ -69,7 +69,7 @@ def measure(op: Op, step: int = 1) -> Worst:
     for first in range(0, PATTERNS, _PIECE * step):
         bits = offsets[: -(-(PATTERNS - first) // step)] + np.uint32(first)
         values = bits.view(np.float32)
-        error = _error(function, xp.asarray(values, copy=False))
+        error = _error(function, xp.asarray(values))
         most = float(xp.max(error))
         patterns += len(values)
         if most > worst.error:

@@ -206,8 +206,9 @@ def test_the_core_repeats_short_rows_of_every_type(count: int, dtype: str, devic
         wanted = np.where(values == rows[2, row], rows[0, row], rows[1, row])
         xp.materialize(recorded())  # prepared
         run = core.core_counters()[0]
-        assert_same_bits(np.from_dlpack(recorded()), wanted)
-        assert core.core_counters()[0] - run == core.compiled()
+        assert_same_bits(_taken(recorded()), wanted)
+        # On a device, a row is repeated by a kernel that Python launches.
+        assert core.core_counters()[0] - run == (core.compiled() and device == "cpu")
 
 
 def test_a_repeated_row_is_read_as_it_was_recorded(device: str) -> None:
@@ -216,7 +217,7 @@ def test_a_repeated_row_is_read_as_it_was_recorded(device: str) -> None:
     for number in range(4):
         recorded = x * row
         row[...] = row + 1
-        assert np.from_dlpack(recorded)[::49].tolist() == [[number, number + 1, number + 2]] * 2
+        assert _taken(recorded)[::49].tolist() == [[number, number + 1, number + 2]] * 2
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -269,6 +270,9 @@ def test_both_export_the_same(options: dict[str, Any], share: str, device: str) 
         except Exception as error:
             outcomes.append((type(error), str(error)))
             continue
+        if device != "cpu":  # where NumPy does not see the memory
+            outcomes.append(repr(capsule).split()[2])
+            continue
         taken = np.from_dlpack(_Once(capsule))
         address = array._state[1][0].value
         same = taken.__array_interface__["data"][0] == address
@@ -276,6 +280,11 @@ def test_both_export_the_same(options: dict[str, Any], share: str, device: str) 
         assert share in ("nothing", "tail") or not (same and taken.flags.writeable)
         del kept
     assert outcomes[0] == outcomes[1]
+
+
+def _taken(x: xp.Array) -> np.ndarray[Any, Any]:
+    """Return what NumPy takes by DLPack: the memory, or a copy of a device's."""
+    return np.from_dlpack(x, device=None if x.device == "cpu" else "cpu")
 
 
 class _Once:
@@ -300,7 +309,7 @@ def test_nothing_is_left_behind(device: str) -> None:
     y = xp.asarray(np.ones((2, 1024), np.float32), device=device)
 
     def work() -> None:
-        np.from_dlpack(_chain(x))
+        _taken(_chain(x))
         xp.materialize((x + y) * x - abs(1.0 - y), xp.reshape(y, (512, 4)) * y[1, 4:8])
         for operand in ("a word", 1e300):
             _outcome(xp.Array.__add__, x, operand)
@@ -328,7 +337,7 @@ def test_threads_record_and_flush_at_once(size: int, device: str) -> None:
     def work() -> None:
         try:
             for _ in range(rounds):
-                assert_same_bits(np.from_dlpack(_chain(x)), wanted)
+                assert_same_bits(_taken(_chain(x)), wanted)
                 everyones = shared[0]
                 shared[0] = _chain(x)
                 assert_same_bits(np.asarray(everyones), wanted)

@@ -48,10 +48,10 @@ def _best(*candidates: Callable[[], object]) -> list[float]:
     ids=["np.from_dlpack", "np.asarray"],
 )
 def test_six_operations_and_their_export(
-    take: Callable[[Any], Any], limit: float, limit_of_python: float, device: str
+    take: Callable[[Any], Any], limit: float, limit_of_python: float, host: str
 ) -> None:
     values = np.linspace(-2, 2, 1024, dtype=np.float32)
-    x = xp.asarray(values, device=device)
+    x = xp.asarray(values, device=host)
     take(_chain(x))
     numpy, ours = _best(lambda: _chain(values), lambda: take(_chain(x)))
     assert ours <= (limit if core.compiled() else limit_of_python) * numpy
@@ -92,10 +92,10 @@ def test_reductions_and_their_export(
     numpys: Callable[[Any], Any],
     limit: float,
     limit_of_python: float,
-    device: str,
+    host: str,
 ) -> None:
     values = np.linspace(-2, 2, 1024, dtype=np.float32).reshape(32, 32)
-    x = xp.asarray(values, device=device)
+    x = xp.asarray(values, device=host)
     np.from_dlpack(function(x))
     numpy, ours = _best(lambda: numpys(values), lambda: np.from_dlpack(function(x)))
     assert ours <= (limit if core.compiled() else limit_of_python) * numpy

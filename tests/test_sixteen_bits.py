@@ -345,19 +345,19 @@ def test_conversions_and_copies(name: str, device: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_numpy_memory_is_shared(name: str, device: str) -> None:
+def test_numpy_memory_is_shared(name: str, host: str) -> None:
     values = np.arange(10.0).astype(name)
-    shared = xp.asarray(values, copy=False, device=device)
+    shared = xp.asarray(values, copy=False, device=host)
     assert np.asarray(shared).ctypes.data == values.ctypes.data
     values.flags.writeable = False
-    constant = xp.asarray(values, device=device)
+    constant = xp.asarray(values, device=host)
     assert np.asarray(constant).ctypes.data == values.ctypes.data
     assert_same_bits(np.asarray(constant * 2), values * values.dtype.type(2))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_round_trip_through_torch(name: str, device: str) -> None:
-    x = xp.asarray(np.arange(6.0).astype(name), device=device) / 3
+def test_round_trip_through_torch(name: str, host: str) -> None:
+    x = xp.asarray(np.arange(6.0).astype(name), device=host) / 3
     tensor = torch.from_dlpack(x)
     assert tensor.dtype == getattr(torch, name)
     back = xp.from_dlpack(tensor * 2)

@@ -314,9 +314,9 @@ def test_another_major_version_is_refused() -> None:
     assert '"dltensor_versioned"' in repr(tensor.capsule)
 
 
-@pytest.mark.parametrize("device", [1, 3, 13])
-def test_memory_that_the_host_can_read_is_taken(device: int) -> None:
-    tensor = Counted(versioned=True, device=(device, 0))
+@pytest.mark.parametrize("kind", [1, 3, 13])
+def test_memory_that_the_host_can_read_is_taken(kind: int) -> None:
+    tensor = Counted(versioned=True, device=(kind, 0))
     assert tensor.values(import_capsule(tensor.capsule)) == [[0, 1, 2], [3, 4, 5]]
 
 
