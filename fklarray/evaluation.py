@@ -65,6 +65,7 @@ from fklarray_runtime import (
     native_functions,
     pool_bytes,
     trim,
+    trim_device,
 )
 
 __all__ = [
@@ -79,6 +80,7 @@ __all__ = [
     "kernel_cache",
     "pool_bytes",
     "trim",
+    "trim_device",
 ]
 
 _lock = threading.Lock()

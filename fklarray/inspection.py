@@ -12,14 +12,13 @@ from fklarray.deferred import Deferred, DeferredStream
 from fklarray.delegation import Delegated
 from fklarray.device import Device, as_device, devices
 from fklarray.dtype_rows import NUMPY_DTYPES
-from fklarray.evaluation import counts, pool_bytes, trim
+from fklarray.evaluation import counts, pool_bytes, trim, trim_device
 from fklarray.on_cupy import where_runs
 from fklarray.placement import number_of
 from fklarray.recording import State, combine_outputs, is_stream
 from fklarray.reductions import array_operand
 from fklarray.staged_plans import program_of
 from fklarray_codegen.staged import StagedProgram
-from fklarray_runtime import trim_device
 
 __all__ = ["Explanation", "__array_namespace_info__", "clear_pool", "counters", "explain"]
 
