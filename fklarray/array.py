@@ -17,7 +17,7 @@ from fklarray.exchange import Exchange
 from fklarray.pending import Held, admit, held_by_thread
 from fklarray.placement import placed, values_of
 from fklarray.record import Number, Recorded, compute_together, reduce_pending
-from fklarray.recording import HOST, is_stream, stream_of
+from fklarray.recording import HOST, State, is_stream, stream_of
 
 __all__ = ["Array", "materialize"]
 
@@ -131,11 +131,12 @@ class Array(Exchange):
 
     def _numpy(self) -> np.ndarray[Any, Any]:
         """Return a NumPy array over the values, writable only if the memory is."""
-        state = self._state
-        # A strided view of memory is computed already.
-        if not is_stream(state):
-            state = self._materialize()
+        state = self._in_memory()
         return values_of(stream_of(state), state[0].dtype, self._shape)
+
+    def _in_memory(self) -> State:
+        """Return a state whose values are in memory; a strided view of some is computed already."""
+        return self._state if is_stream(self._state) else self._materialize()
 
     def item(self) -> Number:
         """Return the only element as a Python scalar.

@@ -14,7 +14,7 @@ from fklarray.array import Array
 from fklarray.dtype_rows import DType, dtype_row
 from fklarray.evaluation import count, evaluate
 from fklarray.interchange import state_of_numpy
-from fklarray.on_cupy import on_cupy, state_of_cupy
+from fklarray.on_cupy import Operands, is_of_cupy, on_cupy, state_of_cupy
 from fklarray.placement import placed, values_of
 from fklarray.recording import State, is_stream, stream_of
 from fklarray_codegen.graph import HOST, common_place
@@ -52,28 +52,25 @@ def on_numpy(
     have none.
     """
     place = common_place([array._state[0] for array in arrays]) or HOST
-    if place != HOST:
-        operands = [(_in_memory(array), array.shape) for array in arrays]
-        there = on_cupy(called, function, operands, keywords)
-        if there is not None:
-            return _wrapped(there, place)
-    values = [_read_only(array) for array in arrays]
+    operands = [(array._in_memory(), array.shape) for array in arrays]
+    return _wrapped(_run(function, called, operands, keywords, place), place)
+
+
+def _run(
+    function: Callable[..., Any],
+    called: str,
+    operands: Operands,
+    keywords: dict[str, Any],
+    place: str,
+) -> Any:
+    """Run a function on CuPy's arrays, or else on NumPy's."""
+    there = on_cupy(called, function, operands, keywords, place)
+    if there is not None:
+        return there
     with np.errstate(all="ignore"):
-        result = function(*values, **keywords)
+        result = function(*[_values(*operand) for operand in operands], **keywords)
     count("reference_evaluations")
-    return _wrapped(result, place)
-
-
-def _in_memory(array: Array) -> State:
-    # A strided view of memory is computed already.
-    state = array._state
-    return state if is_stream(state) else array._materialize()
-
-
-def _read_only(array: Array) -> np.ndarray[Any, Any]:
-    values = array._numpy()
-    values.flags.writeable = False
-    return values
+    return result
 
 
 def _wrapped(result: Any, place: str) -> Any:
@@ -81,9 +78,7 @@ def _wrapped(result: Any, place: str) -> Any:
         found = cast("Any", result)
         parts = tuple([_wrapped(part, place) for part in found])
         return found._make(parts) if hasattr(found, "_make") else parts
-    if hasattr(result, "__cuda_array_interface__"):
-        return Array(result.shape, state_of_cupy(result, dtype_row(result.dtype)))
-    values = np.asarray(result)
+    values = _as_array(result)
     return Array(values.shape, _state_of_result(values, dtype_row(values.dtype), place))
 
 
@@ -126,16 +121,9 @@ class Delegated:
             (state if is_stream(state) else evaluate(*state, shape)[0], shape)
             for state, shape in zip(states, self.shapes, strict=True)
         ]
-        there = on_cupy(self.called, self.function, operands, {})
-        if there is not None:
-            assert there.shape == self.shape, (self.called, there.shape, self.shape)
-            return state_of_cupy(there, self.dtype)
-        with np.errstate(all="ignore"):
-            values = self.function(*[_values(*operand) for operand in operands])
-        count("reference_evaluations")
-        result = np.asarray(values)
-        assert result.shape == self.shape, (self.function, result.shape, self.shape)
-        return _state_of_result(result, self.dtype, self.place)
+        values = _as_array(_run(self.function, self.called, operands, {}, self.place))
+        assert values.shape == self.shape, (self.called, self.function, values.shape, self.shape)
+        return _state_of_result(values, self.dtype, self.place)
 
 
 def _values(state: State, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -144,8 +132,15 @@ def _values(state: State, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     return values
 
 
-def _state_of_result(values: np.ndarray[Any, Any], dtype: DType, place: str) -> State:
-    """Return the state of an array that a function of NumPy has made; a large one is taken over."""
+def _as_array(result: Any) -> Any:
+    """Return CuPy's array, or NumPy's array or number as an array."""
+    return result if hasattr(result, "__cuda_array_interface__") else np.asarray(result)
+
+
+def _state_of_result(values: Any, dtype: DType, place: str) -> State:
+    """Return the state of an array that a function has made; a large one is taken over."""
+    if is_of_cupy(values):
+        return state_of_cupy(values, dtype)
     if (
         place == HOST
         and values.nbytes >= _WORTH_SHARING

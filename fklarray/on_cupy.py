@@ -181,6 +181,7 @@ def on_cupy(
     function: Callable[..., Any],
     operands: Operands,
     keywords: Mapping[str, Any],
+    place: str,
 ) -> Any:
     """Run a function of NumPy on the device of its operands.
 
@@ -191,9 +192,11 @@ def on_cupy(
     function : callable
         Takes the operands, which it must not write to.
     operands : Operands
-        At least one; all are on one device.
+        At least one.
     keywords : mapping
         Passed on as they are.
+    place : str
+        The device that they are on.
 
     Returns
     -------
@@ -201,7 +204,6 @@ def on_cupy(
         What the function returned, queued on the current stream; None if it is for the host.
     """
     row = _ROWS.get(called)
-    place = next((node.place for (node, _), _ in operands if node.place), HOST)
     if row is None or place == HOST or not row.takes(operands):
         return None
     if called in _failed or cupy_problem():

@@ -274,7 +274,7 @@ def test_products_of_sixteen_bits(dtype: str, cupy: Any) -> None:
 
 def test_results_are_values_in_shared_memory(cupy: Any) -> None:
     (x,) = _there(VALUES)
-    view = on_cupy.on_cupy("sort", lambda values: values, [(x._state, x.shape)], {})
+    view = on_cupy.on_cupy("sort", lambda values: values, [(x._state, x.shape)], {}, x.device.name)
     y = xp.Array(x.shape, on_cupy.state_of_cupy(view, x._state[0].dtype))
     assert y.__cuda_array_interface__["data"][0] == x.__cuda_array_interface__["data"][0]
     del view
@@ -313,7 +313,7 @@ def test_errors_of_lapack_are_asked_for(fake: Any) -> None:
     seen: list[str] = []
     (x,) = _there(SQUARE)
     function: Callable[..., Any] = lambda values: seen.append(fake.linalg) or values  # noqa: E731
-    on_cupy.on_cupy("inv", function, [(x._state, x.shape)], {})
+    on_cupy.on_cupy("inv", function, [(x._state, x.shape)], {}, x.device.name)
     assert (seen, fake.linalg) == (["raise"], "ignore")
 
 

@@ -51,7 +51,7 @@ FK_DEVICE_STATIC Pack<T, Lanes> load_aligned(const Stored<T>* from) {
     }
 }
 
-// What a thread stores to: the device's memory, or that which its block shares, or either.
+// What a thread stores to: the device's memory, or that or what its block shares.
 enum class Memory { global, any };
 
 // One access. Left to itself, the compiler takes it apart where branches have made its words.
@@ -107,7 +107,7 @@ FK_HOST_STATIC bool movesWhole(const StreamParams<T, Rank, Inner::unit>& params,
 }
 
 template <typename T, int Rank, Inner inner>
-FK_DEVICE_STATIC void makeWhole(StreamParams<T, Rank, inner>& params, int) {
+FK_DEVICE_STATIC void makeWhole(StreamParams<T, Rank, inner>& params) {
     params.is_whole = true;
 }
 

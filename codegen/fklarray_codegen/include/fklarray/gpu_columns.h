@@ -132,22 +132,13 @@ private:
         return fklarray::gpu_column_threads / fklarray::power_between(1, packs, widestTile);
     }
 
-    template <typename Stage>
-    static constexpr std::int64_t resultBytes() {
-        if constexpr (Stage::work == Work::fold) {
-            return sizeof(typename fklarray::GpuColumnFold<Lanes, Stage>::Value);
-        } else {
-            return 0;
-        }
-    }
-
     template <typename Columns, typename... Stages>
     FK_HOST_STATIC void divide(const Stream& stream, Columns columns, int threads,
                                const Stages&... stages) {
         constexpr Work works[] = {Stages::work...};
         constexpr int count = sizeof...(Stages);
-        std::int64_t bytes = 0;
-        ((bytes = resultBytes<Stages>() > bytes ? resultBytes<Stages>() : bytes), ...);
+        constexpr std::int64_t bytes =
+            fklarray::result_bytes<fklarray::GpuColumn<Lanes>, Stages...>();
         const fklarray::GpuScratch scratch(
             bytes * columns.packs * columns.planes * columns.segments, stream.getCUDAStream());
         if (!scratch.is_there()) return;

@@ -15,6 +15,13 @@ FK_DEVICE_STATIC float near_reciprocal(float x) {
 // One copy of what is seldom needed.
 static __device__ __noinline__ float slow_quotient(float a, float b) { return a / b; }
 
+#define FKLARRAY_PAIR_INSTRUCTION(name, instruction)                                               \
+    FK_DEVICE_STATIC std::uint32_t name(std::uint32_t a, std::uint32_t b) {                        \
+        std::uint32_t result;                                                                      \
+        asm(instruction " %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));                           \
+        return result;                                                                             \
+    }
+
 // The first number of a pair is in the low half.
 template <>
 struct Pairs<Binary16> {
@@ -29,33 +36,13 @@ struct Pairs<Binary16> {
     }
     // A sum of two of these numbers, or their product, that is rounded at once has the bits of one
     // that is rounded to float32 before.
-    FK_DEVICE_STATIC std::uint32_t sum(std::uint32_t a, std::uint32_t b) {
-        std::uint32_t sum;
-        asm("add.rn.f16x2 %0, %1, %2;" : "=r"(sum) : "r"(a), "r"(b));
-        return sum;
-    }
-    FK_DEVICE_STATIC std::uint32_t difference(std::uint32_t a, std::uint32_t b) {
-        std::uint32_t difference;
-        asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(difference) : "r"(a), "r"(b));
-        return difference;
-    }
+    FKLARRAY_PAIR_INSTRUCTION(sum, "add.rn.f16x2")
+    FKLARRAY_PAIR_INSTRUCTION(difference, "sub.rn.f16x2")
     static constexpr bool has_products = true;
-    FK_DEVICE_STATIC std::uint32_t product(std::uint32_t a, std::uint32_t b) {
-        std::uint32_t product;
-        asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(product) : "r"(a), "r"(b));
-        return product;
-    }
+    FKLARRAY_PAIR_INSTRUCTION(product, "mul.rn.f16x2")
 
-    FK_DEVICE_STATIC std::uint32_t least(std::uint32_t a, std::uint32_t b) {
-        std::uint32_t least;
-        asm("min.NaN.f16x2 %0, %1, %2;" : "=r"(least) : "r"(a), "r"(b));
-        return least;
-    }
-    FK_DEVICE_STATIC std::uint32_t greatest(std::uint32_t a, std::uint32_t b) {
-        std::uint32_t greatest;
-        asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(greatest) : "r"(a), "r"(b));
-        return greatest;
-    }
+    FKLARRAY_PAIR_INSTRUCTION(least, "min.NaN.f16x2")
+    FKLARRAY_PAIR_INSTRUCTION(greatest, "max.NaN.f16x2")
 
     // By the steps of float32's division, which go wrong only with zeros, infinities and NaN: they
     // leave 0 or NaN then.
@@ -93,16 +80,8 @@ struct Pairs<Brain16> {
     // One far below one differs in its last bit when it is not rounded to float32 before.
     static constexpr bool has_products = false;
 
-    FK_DEVICE_STATIC std::uint32_t least(std::uint32_t a, std::uint32_t b) {
-        std::uint32_t least;
-        asm("min.NaN.bf16x2 %0, %1, %2;" : "=r"(least) : "r"(a), "r"(b));
-        return least;
-    }
-    FK_DEVICE_STATIC std::uint32_t greatest(std::uint32_t a, std::uint32_t b) {
-        std::uint32_t greatest;
-        asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(greatest) : "r"(a), "r"(b));
-        return greatest;
-    }
+    FKLARRAY_PAIR_INSTRUCTION(least, "min.NaN.bf16x2")
+    FKLARRAY_PAIR_INSTRUCTION(greatest, "max.NaN.bf16x2")
 
     // Within 2^-22 of the quotient, and no quotient of two 8-bit numbers is closer than 2^-17 to
     // where rounding changes, unless it is subnormal. A subnormal divisor leaves infinity.

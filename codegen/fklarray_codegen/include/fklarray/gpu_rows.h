@@ -133,15 +133,6 @@ private:
     static constexpr int party = fklarray::partial_values / Lanes;
     static constexpr int leastThreads = party > 8 ? party : 8;
 
-    template <typename Stage>
-    static constexpr std::int64_t resultBytes() {
-        if constexpr (Stage::work == Work::fold) {
-            return sizeof(typename fklarray::GpuRowFold<Lanes, Stage>::Value);
-        } else {
-            return 0;
-        }
-    }
-
     template <typename Rows, typename... Stages>
     FK_HOST_STATIC void whole(const Stream& stream, Rows rows, std::int64_t length,
                               const Stages&... stages) {
@@ -167,8 +158,7 @@ private:
     FK_HOST_STATIC void divide(const Stream& stream, Rows rows, const Stages&... stages) {
         constexpr Work works[] = {Stages::work...};
         constexpr int count = sizeof...(Stages);
-        std::int64_t bytes = 0;
-        ((bytes = resultBytes<Stages>() > bytes ? resultBytes<Stages>() : bytes), ...);
+        constexpr std::int64_t bytes = fklarray::result_bytes<fklarray::GpuRow<Lanes>, Stages...>();
         const fklarray::GpuScratch scratch(bytes * rows.rows * rows.segments,
                                            stream.getCUDAStream());
         if (!scratch.is_there()) return;

@@ -66,6 +66,21 @@ FK_DEVICE_STATIC void run_stages(const Launch& launch, const Place& place, const
     }
 }
 
+// The largest of what the folds of stages leave.
+template <typename Place, typename Stage>
+constexpr void raise_to_result(std::int64_t& bytes) {
+    if constexpr (Stage::work == Work::fold) {
+        constexpr std::int64_t size = sizeof(typename Place::template Fold<Stage>::Value);
+        if (size > bytes) bytes = size;
+    }
+}
+template <typename Place, typename... Stages>
+constexpr std::int64_t result_bytes() {
+    std::int64_t bytes = 0;
+    (raise_to_result<Place, Stages>(bytes), ...);
+    return bytes;
+}
+
 template <typename Value, typename Exchange>
 FK_DEVICE_STATIC Value from_other(const Value& value, const Exchange& exchange) {
     constexpr int words = (sizeof(Value) + 3) / 4;

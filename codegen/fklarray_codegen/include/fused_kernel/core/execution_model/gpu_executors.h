@@ -47,7 +47,7 @@ FK_HOST_FUSE bool movesWhole(const Params&, int) {
     return true;
 }
 template <typename Params>
-FK_HOST_DEVICE_FUSE void makeWhole(Params&, int) {}
+FK_HOST_DEVICE_FUSE void makeWhole(Params&) {}
 
 // Elements of a point.
 template <typename ReadIOp, typename = void>
@@ -61,14 +61,14 @@ constexpr bool hasParams = false;
 template <typename IOp>
 constexpr bool hasParams<IOp, std::void_t<decltype(std::declval<IOp&>().params)>> = true;
 
-template <int Elements, typename IOp>
+template <typename IOp>
 FK_DEVICE_STATIC IOp inside(IOp iOp) {
-    if constexpr (hasParams<IOp>) makeWhole(iOp.params, Elements);
+    if constexpr (hasParams<IOp>) makeWhole(iOp.params);
     return iOp;
 }
-template <int Elements, typename IOp>
-FK_HOST_STATIC bool isWhole(const IOp& iOp) {
-    if constexpr (hasParams<IOp>) return movesWhole(iOp.params, Elements);
+template <typename IOp>
+FK_HOST_STATIC bool isWhole(const IOp& iOp, int elements) {
+    if constexpr (hasParams<IOp>) return movesWhole(iOp.params, elements);
     return true;
 }
 
@@ -91,8 +91,7 @@ __global__ void __launch_bounds__(gpuBlockThreads)
     const Point thread{static_cast<int>(column * blockDim.x + threadIdx.x),
                        static_cast<int>(row * blockDim.y + threadIdx.y), static_cast<int>(plane)};
     if (column < grid.wholeColumns && row < grid.wholeRows) {
-        constexpr int count = elements<ReadIOp>;
-        Pattern::exec_thread(thread, inside<count>(read), inside<count>(iOps)...);
+        Pattern::exec_thread(thread, inside(read), inside(iOps)...);
     } else if (thread.y < static_cast<int>(ReadIOp::Operation::num_elems_y(thread, read)) &&
                thread.x < static_cast<int>(ReadIOp::Operation::num_elems_x(thread, read))) {
         Pattern::exec_thread(thread, read, iOps...);
@@ -115,7 +114,7 @@ struct Executor<TransformDPP<ParArch::GPU_NVIDIA, TFEN>> {
         const uint rows = (active.y + block.y - 1) / block.y;
         // The last pack of a row may not be whole, and the last row may be shorter.
         constexpr int count = elements<ReadIOp>;
-        const bool areWhole = isWhole<count>(read) && (isWhole<count>(iOps) && ...);
+        const bool areWhole = isWhole(read, count) && (isWhole(iOps, count) && ...);
         const uint wholeRows = !areWhole || block.y > 1 ? 0 : active.y > 1 ? active.y - 1 : 1;
         const GpuGrid grid{GpuDivisor::by(columns), GpuDivisor::by(rows), rows * active.z,
                            (active.x - 1) / block.x, wholeRows};
