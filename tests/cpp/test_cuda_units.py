@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import fklarray as xp
 from fklarray_codegen import INCLUDE
 from fklarray_runtime import compile_for_gpu, find_nvcc
 from fklarray_runtime.compilation import gpu_flags
@@ -48,3 +51,20 @@ def test_a_library_has_machine_code_and_both_entries(tmp_path: Path) -> None:
     assert b"fkl_error_message" in binary
     assert b".target sm_90" not in binary  # intermediate code
     assert [path.name for path in tmp_path.iterdir()] == ["unit.so"]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("wraps", [lambda x: x + 1 < x, lambda x: x - 1 > x])
+def test_integers_may_wrap(
+    wraps: Callable[[xp.Array], xp.Array], dtype: str, tmp_path: Path
+) -> None:
+    """Where nvcc takes overflow for impossible, the answer is always no, and nothing is read."""
+    x = xp.asarray(np.ones((64, 100), dtype))
+    unit, output = tmp_path / "unit.cpp", tmp_path / "unit.ptx"
+    unit.write_text(xp.explain(wraps(x)).source, "ascii")
+    flags = [one for one in gpu_flags("sm_90") if "gencode" not in one and one != "-shared"]
+    subprocess.run(
+        [str(find_nvcc()), *flags, "-arch=compute_90", f"-I{INCLUDE}", "-ptx", "-x", "cu",
+         str(unit), "-o", str(output)], check=True,
+    )  # fmt: skip
+    assert "ld.global" in output.read_text("ascii")

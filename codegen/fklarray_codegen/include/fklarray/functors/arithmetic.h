@@ -5,30 +5,36 @@
 
 namespace fklarray {
 
+// An integer in an unsigned type, whose overflow C++ defines, while that of int is for nvcc a case
+// that never occurs; anything else as it is.
+template <typename V>
+FK_HOST_DEVICE_STATIC auto wrapping(V x) {
+    if constexpr (std::is_integral_v<V>) {
+        return static_cast<std::conditional_t<(sizeof(V) > 4), std::uint64_t, std::uint32_t>>(x);
+    } else {
+        return x;
+    }
+}
+
 // The cast undoes C++'s promotion of narrow integers: every result wraps in its own type.
 struct Add : EachComponent {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V a, V b) {
-        return static_cast<V>(a + b);
+        return static_cast<V>(wrapping(a) + wrapping(b));
     }
 };
 
 struct Subtract : EachComponent {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V a, V b) {
-        return static_cast<V>(a - b);
+        return static_cast<V>(wrapping(a) - wrapping(b));
     }
 };
 
-// Two uint16 factors promote to int and overflow it: the product is taken of unsigned values.
 struct Multiply : ComponentFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V a, V b) {
-        if constexpr (std::is_integral_v<V> && sizeof(V) < sizeof(int)) {
-            return static_cast<V>(static_cast<unsigned>(a) * static_cast<unsigned>(b));
-        } else {
-            return static_cast<V>(a * b);
-        }
+        return static_cast<V>(wrapping(a) * wrapping(b));
     }
 };
 
@@ -64,7 +70,7 @@ struct Divide : ComponentFunctor {
 struct Negative : EachComponent {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
-        return static_cast<V>(-x);
+        return static_cast<V>(-wrapping(x));
     }
 };
 
@@ -99,7 +105,7 @@ FK_HOST_DEVICE_STATIC V absolute(V x) {
         constexpr Element<Unsigned<V>> magnitude = static_cast<Element<Unsigned<V>>>(-1) >> 1;
         return bit_cast<V>(bit_cast<Unsigned<V>>(x) & magnitude);
     } else if constexpr (is_signed<V>) {
-        return select(x < 0, static_cast<V>(-x), x);
+        return select(x < 0, Negative::exec(x), x);
     } else {
         return x;
     }

@@ -44,7 +44,7 @@ FK_HOST_DEVICE_STATIC Division<V> divide_integers(V a, V b) {
         const V adjusted = select(remainder == zero, zero, sign);
         quotient = select(adjusted < zero, static_cast<V>(quotient - one), quotient);
         remainder = select(adjusted < zero, static_cast<V>(remainder + b), remainder);
-        quotient = select(b == minus_one, static_cast<V>(-a), quotient);
+        quotient = select(b == minus_one, Negative::exec(a), quotient);
         return {select(b == zero, zero, quotient), remainder};
     } else {
         const V quotient = TruncatedQuotient::exec(a, divisor);
