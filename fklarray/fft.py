@@ -67,6 +67,9 @@ def _along(function: str, x: Array, n: int | None, axis: int, norm: Norm) -> Arr
     x = _operand(function, x)
     along = normalize_axis_index(axis, x.ndim)
     x = _filled(x, [along], [n])
+    usual = 2 * (x.shape[along] - 1) if function in _TO_REAL else x.shape[along]
+    if (points := usual if n is None else n) < 1:
+        raise ValueError(f"{function} needs at least one point along axis {along}, not {points}")
     transform: Callable[..., Any] = getattr(np.fft, function)
 
     def run(values: Any, **keywords: Any) -> Any:
@@ -99,6 +102,11 @@ def _over(
     if s is not None and axes is None:
         raise ValueError(f"{function} needs axes for the shape s={tuple(s)}")
     over = None if axes is None else [normalize_axis_index(axis, x.ndim) for axis in axes]
+    if s is not None and over is not None and len(s) == len(over):
+        # CuPy does not know the length -1.
+        s = [
+            x.shape[axis] if length == -1 else length for axis, length in zip(over, s, strict=True)
+        ]
     x = _filled(x, over or [], s or [])
     if function == "irfftn" and x.device != CPU:
         return _irfftn(x, s, over, norm)

@@ -22,7 +22,7 @@ from numpy.linalg import LinAlgError
 from fklarray.dtype_rows import DTYPES, NUMPY_DTYPES, DType
 from fklarray.evaluation import count
 from fklarray.interchange import from_producer
-from fklarray.placement import number_of, steps_of
+from fklarray.placement import number_of, steps_of, values_of
 from fklarray.recording import HOST, State, Stream, stream_of, view_state
 from fklarray_runtime import (
     DeviceBuffer,
@@ -241,9 +241,10 @@ def _with_memory(run: Callable[[], Any], device: int) -> Any:
 
 
 def _viewed(cupy: Any, stream: Stream, dtype: DType, shape: tuple[int, ...]) -> Any:
-    """Return an array of CuPy's over a stream's memory, which it keeps alive."""
+    """Return an array of CuPy's over a stream's memory, which it keeps alive; a copy of the host's."""
     memory = stream.buffer
-    assert isinstance(memory, DeviceBuffer)
+    if not isinstance(memory, DeviceBuffer):  # a number beside arrays
+        return cupy.asarray(values_of(stream, dtype, shape).view(_in_cupy(dtype)))
     use_on(memory, current_stream(memory.device))
     whole = cupy.cuda.UnownedMemory(memory.address, memory.nbytes, memory, memory.device)
     first = cupy.cuda.MemoryPointer(whole, stream.value - memory.address)
@@ -257,8 +258,7 @@ def _in_cupy(dtype: DType) -> np.dtype[Any]:
 
 def state_of_cupy(values: Any, dtype: DType) -> State:
     """Take an array of CuPy's over, on the current stream; without a copy if it is in C order."""
-    cupy: Any = sys.modules["cupy"]
     with values.device:
-        usual = cupy.ascontiguousarray(values.astype(_in_cupy(dtype), copy=False))
+        usual = values.astype(_in_cupy(dtype), order="C", copy=False)
         state, _ = from_producer(usual, copy=None)
     return state if state[0].dtype is dtype else view_state(stream_of(state), dtype)

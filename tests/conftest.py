@@ -67,6 +67,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     if "cuda" not in _requested_devices():
         _emulate_cuda(cache)
+    # JAX would take most of a device's memory, which several test processes share.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
     profile = os.environ.get("FKLARRAY_HYPOTHESIS_PROFILE", "default")
     if profile not in {"default", "thorough"}:

@@ -134,8 +134,9 @@ class ndarray(NDArrayOperatorsMixin):  # noqa: N801 (CuPy's name)
     def __bool__(self) -> bool:
         return bool(self.get())
 
-    def astype(self, dtype: Any, copy: bool = True) -> ndarray:
-        if dtype == self.dtype and not copy:
+    def astype(self, dtype: Any, order: str = "K", copy: bool = True) -> ndarray:
+        is_usual = order == "K" or self.strides == _c_strides(self)
+        if dtype == self.dtype and is_usual and not copy:
             return self
         return _there(self.fake, self.get().astype(dtype))  # type: ignore[no-any-return]
 
@@ -202,7 +203,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Fake:
     fake = ndarray.fake = Fake()
     cupy: Any = types.ModuleType("cupy")
     cupy.ndarray = ndarray
-    cupy.ascontiguousarray = lambda a: a if a.strides == _c_strides(a) else a.copy()
+    cupy.asarray = lambda values: _there(fake, values)
     cupy.get_default_memory_pool = lambda: types.SimpleNamespace(free_all_blocks=lambda: None)
     cupy.cuda = types.SimpleNamespace(
         Device=_Device,

@@ -378,9 +378,9 @@ def test_memory_that_cannot_be_had(device: str) -> None:
 
 
 def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert xp.config.compile == "sync"
     monkeypatch.delenv("FKLARRAY_COMPILE")
     assert type(xp.config)().compile == "background"
-    assert xp.config.compile == "sync"
     with pytest.raises(ValueError, match="sometimes"):
         xp.config.compile = "sometimes"
     with pytest.raises(TypeError, match="colour"), xp.config.override(colour=1):

@@ -353,7 +353,8 @@ def torch_producer() -> Any:
 def jax_producer() -> Any:
     jax = pytest.importorskip("jax")
     jax.config.update("jax_enable_x64", True)
-    return jax.numpy.arange(12.0, dtype="float64").reshape(3, 4)
+    with jax.default_device(jax.devices("cpu")[0]):
+        return jax.numpy.arange(12.0, dtype="float64").reshape(3, 4)
 
 
 @pytest.mark.parametrize("make", [numpy_producer, torch_producer, jax_producer])
