@@ -241,7 +241,7 @@ def _with_memory(run: Callable[[], Any], device: int) -> Any:
 
 
 def _viewed(cupy: Any, stream: Stream, dtype: DType, shape: tuple[int, ...]) -> Any:
-    """Return an array of CuPy's over a stream's memory, which it keeps alive, or a copy of the host's."""
+    """Return an array of CuPy's over a stream's memory, kept alive, or of a copy of the host's."""
     memory = stream.buffer
     if not isinstance(memory, DeviceBuffer):  # a number beside arrays
         return cupy.asarray(values_of(stream, dtype, shape).view(_in_cupy(dtype)))

@@ -27,6 +27,7 @@ from fklarray_codegen.layout import (
     Layout,
     Period,
     contiguous_strides,
+    has_stride,
     layout,
 )
 from fklarray_codegen.render import Program, compose
@@ -195,12 +196,12 @@ def _make_plan(kernel: Kernel, waiting: Draft) -> Plan:
             values += [0] * len(node.dtype.format)
             continue
         strides, inner, period = next(moves)
-        values += [0, *(strides if inner == "strided" else strides[:-1])]
+        values += [0, *(strides if has_stride(inner) else strides[:-1])]
         if period[0]:
             periodic.append((index, node.dtype, period))
     for strides, inner, _ in moves:
         positions.append(len(values))
-        values += [0, *(strides if inner == "strided" else strides[:-1])]
+        values += [0, *(strides if has_stride(inner) else strides[:-1])]
     complex_leaves = tuple(
         index
         for index, node in enumerate(program.leaves)

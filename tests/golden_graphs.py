@@ -80,6 +80,31 @@ STAGED: dict[str, Callable[[], tuple[xp.Array, ...]]] = {
 }
 
 
+def _pixels_to_planes() -> tuple[xp.Array, ...]:
+    pixels = _array(2, 30, 40, 3, dtype="uint8").to_device("cuda")
+    return (xp.permute_dims(xp.astype(pixels, xp.float32) / 255, (0, 3, 1, 2)),)
+
+
+def _planes_to_pixels() -> tuple[xp.Array, ...]:
+    planes = _array(2, 3, 30, 40).to_device("cuda")
+    return (xp.permute_dims(planes * 0.5, (0, 2, 3, 1)),)
+
+
+def _sum_with_transposed() -> tuple[xp.Array, ...]:
+    x, y, z = (_array(*shape).to_device("cuda") for shape in ((64, 100), (100, 64), (64, 1)))
+    return (x.T + y * z.T,)
+
+
+# Of arrays on a device, where some streams are read or written in tiles.
+TILED: dict[str, Callable[[], tuple[xp.Array, ...]]] = {
+    "pixels_to_planes": _pixels_to_planes,
+    "planes_to_pixels": _planes_to_pixels,
+    "sum_with_transposed": _sum_with_transposed,
+}
+
+ALL = GRAPHS | STAGED | TILED
+
+
 def source(name: str) -> str:
     """Return today's C++ text of one of the expressions."""
-    return xp.explain(*(GRAPHS | STAGED)[name]()).source
+    return xp.explain(*ALL[name]()).source

@@ -25,7 +25,7 @@ from fklarray_codegen.graph import (
 from fklarray_codegen.ops import OPS
 from fklarray_codegen.render import Program, compose
 from fklarray_codegen.text import allocate_slots
-from golden_graphs import FOLDER, GRAPHS, STAGED, source
+from golden_graphs import ALL, FOLDER, GRAPHS, source
 
 F32, F64, BOOL, INT = (DTYPES[name] for name in ("float32", "float64", "bool", "int32"))
 
@@ -33,7 +33,7 @@ F32, F64, BOOL, INT = (DTYPES[name] for name in ("float32", "float64", "bool", "
 # -------------------------------------------------------------------------------- golden texts
 
 
-@pytest.mark.parametrize("name", GRAPHS | STAGED)
+@pytest.mark.parametrize("name", ALL)
 def test_golden_source(name: str, update_golden: bool) -> None:
     path = FOLDER / f"{name}.cpp"
     if update_golden:
@@ -42,7 +42,7 @@ def test_golden_source(name: str, update_golden: bool) -> None:
 
 
 def test_no_golden_file_is_left_over() -> None:
-    assert {path.name for path in FOLDER.iterdir()} == {f"{name}.cpp" for name in GRAPHS | STAGED}
+    assert {path.name for path in FOLDER.iterdir()} == {f"{name}.cpp" for name in ALL}
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -21,12 +21,14 @@ __all__ = [
     "broadcast_shapes",
     "collapse",
     "contiguous_strides",
+    "has_stride",
     "inner_class",
+    "is_tiled",
     "layout",
     "reshape_strides",
 ]
 
-Inner = Literal["unit", "broadcast", "strided"]
+Inner = Literal["unit", "broadcast", "strided", "across", "interleaved"]
 Strides = tuple[int, ...]
 Period = tuple[int, int]
 
@@ -41,6 +43,11 @@ _SHORT_ROW = 64
 # Of those not even so long, and of more than so many rows, always.
 _FEW_PACKS = 16
 _FEW_ROWS = 1024
+# Of a row's neighbours that lie between each other, at most so far apart; of all streams together.
+_INTERLEAVED = 16
+_ALL_INTERLEAVED = 64
+# Streams of which a block of threads has room for a tile.
+_ACROSS = 8
 # The kernels count threads in int.
 _MAX_THREADS = 2**31 - 1
 
@@ -57,8 +64,9 @@ class Layout:
         Number of elements in the last row of each block of rows, at most ``shape[-1]``.
     strides : tuple of tuple of int
         Strides of each stream, in elements, one per dimension of `shape`.
-    inner : tuple of {"unit", "broadcast", "strided"}
-        Class of each stream's stride within a row.
+    inner : tuple of {"unit", "broadcast", "strided", "across", "interleaved"}
+        Class of each stream's stride within a row. The last two are strided, but neighbours in
+        memory are neighbours across the rows: of more than 16 rows, or of all rows, which are few.
     periods : tuple of (int, int)
         (0, 0), or for a stream that repeats within a row: the number of elements after which it
         does, and its stride. Such a stream is to be replaced by one contiguous row of
@@ -178,23 +186,16 @@ def layout(
     ndim = len(shape)
     padded = [(0,) * (ndim - len(strides)) + tuple(strides) for strides in (*streams, *outputs)]
     extents, moves = collapse(shape, padded)
-    last = 0
-    periods: tuple[Period, ...] = ((0, 0),) * len(moves)
-    if len(extents) > 1 and extents[-1] < _SHORT_ROW and _is_worth_it(extents):
-        extents, moves, periods = _lengthen_rows(extents, moves, len(streams))
-    if any(period for period, _ in periods):
-        extents, moves, last = _cut_rows(extents, moves, periods, ROW)
-    elif len(extents) == 1 or (math.prod(extents[:-1]) < _SHORT_ROW and extents[-1] > 8 * row):
-        extents, moves, last = _cut_rows(extents, moves, periods, row)
+    inner: tuple[Inner, ...] = ()
+    if row == DEVICE_ROW:
+        extents, moves, inner = _in_tiles(extents, moves, len(streams))
+    last, periods = extents[-1], ((0, 0),) * len(moves)
+    if not inner:
+        extents, moves, last, periods = _in_rows(extents, moves, len(streams), row)
+        inner = tuple(inner_class(move[-1], extents[-1]) for move in moves)
     if extents[-2] > _MAX_THREADS or math.prod(extents[:-2]) > _MAX_THREADS:
         raise ValueError(f"an array of shape {shape} has too many rows for one kernel")
-    return Layout(
-        tuple(extents),
-        last or extents[-1],
-        tuple(tuple(move) for move in moves),
-        tuple(inner_class(move[-1], extents[-1]) for move in moves),
-        periods,
-    )
+    return Layout(tuple(extents), last, tuple(tuple(move) for move in moves), inner, periods)
 
 
 def _is_worth_it(extents: Sequence[int]) -> bool:
@@ -235,32 +236,120 @@ def collapse(
     return extents, moves
 
 
-def _lengthen_rows(
+def has_stride(inner: str) -> bool:
+    """Return whether the stride within a row is told beside its class."""
+    return inner not in ("unit", "broadcast")
+
+
+def is_tiled(inner: Sequence[Inner]) -> bool:
+    """Return whether streams of these classes are walked in tiles."""
+    return _tiled_streams(inner) > 0
+
+
+def _tiled_streams(inner: Sequence[Inner]) -> int:
+    return sum(kind in ("across", "interleaved") for kind in inner)
+
+
+def _in_tiles(
     extents: list[int], moves: list[list[int]], readers: int
-) -> tuple[list[int], list[list[int]], tuple[Period, ...]]:
-    """Make short rows long: repeat small streams, or walk along another dimension."""
+) -> tuple[list[int], list[list[int]], tuple[Inner, ...]]:
+    """Make the rows of tiles the last dimension but one; no classes where nothing calls for tiles.
+
+    Packs lie along the fast dimension of what is written, or along the longest one if that is
+    tiny; rows along the dimension in which most of the other streams have neighbours.
+    """
+    columns = len(extents) - 1
+    if extents[-1] < _FEW_PACKS:
+        columns = max(range(len(extents)), key=extents.__getitem__)
+    if extents[columns] < _FEW_PACKS or _periods(extents, moves, readers):
+        return extents, moves, ()
+    tiles = [
+        (axis, _tile_classes(extents, moves, readers, (axis, columns)))
+        for axis in range(len(extents))
+        if axis != columns
+    ]
+    rows, inner = max(tiles, key=lambda tile: _tiled_streams(tile[1]), default=(0, ()))
+    if not is_tiled(inner):
+        return extents, moves, ()
+    order = [axis for axis in range(len(extents)) if axis not in (rows, columns)]
+    order += [rows, columns]
+    return [extents[axis] for axis in order], [[m[axis] for axis in order] for m in moves], inner
+
+
+def _tile_classes(
+    extents: list[int], moves: list[list[int]], readers: int, axes: tuple[int, int]
+) -> tuple[Inner, ...]:
+    """Return the classes of all streams in tiles of these axes; none where they would not do."""
+    rows, columns = axes
+    inner: list[Inner] = [inner_class(move[columns], extents[columns]) for move in moves]
+    width = across = 0
+    for number, move in enumerate(moves):
+        stride = abs(move[columns])
+        if inner[number] != "strided" or abs(move[rows]) != 1:
+            continue
+        if number < readers and extents[rows] > _INTERLEAVED and across < _ACROSS:
+            inner[number] = "across"
+            across += 1
+        elif (
+            extents[rows] <= stride <= min(_INTERLEAVED, _ALL_INTERLEAVED - width)
+            # What is written has to be all that lies there.
+            and (number < readers or (move[rows], move[columns]) == (1, extents[rows]))
+        ):
+            inner[number] = "interleaved"
+            width += stride
+    return tuple(inner) if "strided" not in inner[readers:] else ()
+
+
+def _in_rows(
+    extents: list[int], moves: list[list[int]], readers: int, row: int
+) -> tuple[list[int], list[list[int]], int, tuple[Period, ...]]:
+    """Make rows long enough, but not too long; also return the last one's length and periods."""
+    periods: tuple[Period, ...] = ()
+    if len(extents) > 1 and extents[-1] < _SHORT_ROW and _is_worth_it(extents):
+        periods = _periods(extents, moves, readers)
+        extents, moves = _lengthen_rows(extents, moves, periods)
+    if periods and any(period for period, _ in periods):
+        return *_cut_rows(extents, moves, periods, ROW), periods
+    periods = ((0, 0),) * len(moves)
+    if len(extents) == 1 or (math.prod(extents[:-1]) < _SHORT_ROW and extents[-1] > 8 * row):
+        return *_cut_rows(extents, moves, periods, row), periods
+    return extents, moves, extents[-1], periods
+
+
+def _periods(extents: list[int], moves: list[list[int]], readers: int) -> tuple[Period, ...]:
+    """Return what repeats where rows may be joined if small streams do; else nothing."""
+    if len(extents) < 2:
+        return ()
     inner = extents[-1]
     joined = [move[-2] == move[-1] * inner for move in moves]
     repeated = [
         index < readers and not any(move[:-1]) and not whole
         for index, (move, whole) in enumerate(zip(moves, joined, strict=True))
     ]
-    if all(whole or again for whole, again in zip(joined, repeated, strict=True)):
-        periods = tuple(
-            (inner, move[-1]) if again else (0, 0)
-            for move, again in zip(moves, repeated, strict=True)
-        )
+    if not all(whole or again for whole, again in zip(joined, repeated, strict=True)):
+        return ()
+    return tuple(
+        (inner, move[-1]) if again else (0, 0) for move, again in zip(moves, repeated, strict=True)
+    )
+
+
+def _lengthen_rows(
+    extents: list[int], moves: list[list[int]], periods: tuple[Period, ...]
+) -> tuple[list[int], list[list[int]]]:
+    """Make short rows long: repeat small streams, or walk along another dimension."""
+    inner = extents[-1]
+    if periods:
         rows = [
-            [*move[:-2], 1 if again else move[-1]]
-            for move, again in zip(moves, repeated, strict=True)
+            [*move[:-2], 1 if period else move[-1]]
+            for move, (period, _) in zip(moves, periods, strict=True)
         ]
-        return [*extents[:-2], extents[-2] * inner], rows, periods
+        return [*extents[:-2], extents[-2] * inner], rows
     longest = max(range(len(extents)), key=extents.__getitem__)
     if inner < _FEW_PACKS <= extents[longest]:
         order = [axis for axis in range(len(extents)) if axis != longest] + [longest]
         extents = [extents[axis] for axis in order]
         moves = [[move[axis] for axis in order] for move in moves]
-    return extents, moves, ((0, 0),) * len(moves)
+    return extents, moves
 
 
 def _cut_rows(

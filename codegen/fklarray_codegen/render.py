@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fklarray_codegen.graph import Instruction, Node, linearise
-from fklarray_codegen.layout import Inner
+from fklarray_codegen.layout import Inner, is_tiled
 from fklarray_codegen.text import (
     Chain,
     Parameters,
@@ -43,7 +43,7 @@ class Program:
         Registers that are stored, one per output.
     rank : int
         Number of dimensions of the index space.
-    inner : tuple of {"unit", "broadcast", "strided"}
+    inner : tuple of {"unit", "broadcast", "strided", "across", "interleaved"}
         Stride class of each stream in the order of leaf numbers, then of each output.
     """
 
@@ -108,8 +108,11 @@ class Program:
                 is_last=output + 1 == len(self.results),
             )
         dtypes = list(dict.fromkeys(step.node.dtype for step in self.steps))
+        pattern, pattern_headers = "fk::TransformDPP<>", list[str]()
+        if is_tiled(self.inner):
+            pattern, pattern_headers = "TiledDPP<lanes>", ["fklarray/tiles.h"]
         return unit(
-            headers(dtypes, {step.node.op for step in self.steps}),
+            headers(dtypes, {step.node.op for step in self.steps}, *pattern_headers),
             dtypes,
             parameters,
             [
@@ -118,7 +121,8 @@ class Program:
                 "    // 3. Compute, 4. Write",
                 *chain.operations[2:],
             ],
-            f"fk::executeOperations<fk::TransformDPP<>>(queue, {', '.join(chain.arguments)});",
+            f"fk::executeOperations<{pattern}>(queue, {', '.join(chain.arguments)});",
+            "interleaved_lanes" if "interleaved" in self.inner else "pack_lanes",
         )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from fklarray_codegen.dtypes import DType
 from fklarray_codegen.graph import CAST, Instruction, Node, Operation
+from fklarray_codegen.layout import has_stride
 from fklarray_codegen.ops import Op
 
 __all__ = [
@@ -52,7 +53,7 @@ def allocate_slots(steps: Sequence[Instruction], results: Sequence[int]) -> list
 
 def stream_format(rank: int, inner: str) -> str:
     """Return the format of a stream's parameters: its address and strides."""
-    return f"P{rank if inner == 'strided' else rank - 1}q"
+    return f"P{rank if has_stride(inner) else rank - 1}q"
 
 
 def headers(dtypes: Sequence[DType], ops: set[Operation], *patterns: str) -> list[str]:
@@ -248,8 +249,9 @@ def unit(
     parameters: Parameters,
     operations: Sequence[str],
     execute: str,
+    pack: str = "pack_lanes",
 ) -> str:
-    """Return a translation unit."""
+    """Return a translation unit, whose packs are as wide as a function of all data types says."""
     lanes = ", ".join(dtype.cpp for dtype in dtypes)
     return "\n".join(
         [
@@ -257,7 +259,7 @@ def unit(
             "",
             "FKLARRAY_ENTRY int fkl_entry(const void** params, void* stream) {",
             "    using namespace fklarray;",
-            f"    constexpr int lanes = pack_lanes<{lanes}>();",
+            f"    constexpr int lanes = {pack}<{lanes}>();",
             "    // 1. Parameters",
             *parameters.lines,
             *operations,

@@ -13,7 +13,7 @@ import fklarray as xp
 from fklarray_codegen import INCLUDE
 from fklarray_runtime import compile_for_gpu, find_nvcc
 from fklarray_runtime.compilation import gpu_flags
-from golden_graphs import FOLDER, GRAPHS, STAGED
+from golden_graphs import ALL, FOLDER
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 STRICT = ("-Werror", "all-warnings", "-Xcompiler=-Wall,-Wextra,-Werror")
@@ -25,7 +25,7 @@ def real_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FKLARRAY_NVCC", raising=False)
 
 
-@pytest.mark.parametrize("name", GRAPHS | STAGED)
+@pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_golden_units_compile_for_every_architecture(
     name: str, architecture: str, tmp_path: Path

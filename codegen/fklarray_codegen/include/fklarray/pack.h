@@ -45,6 +45,12 @@ constexpr int pack_lanes() {
     return static_cast<int>(vector_bytes / widest);
 }
 
+// The same where elements of a pack lie apart in a tile: longer packs meet in few of its banks.
+template <typename... Ts>
+constexpr int interleaved_lanes() {
+    return pack_lanes<Ts...>() < 4 ? pack_lanes<Ts...>() : 4;
+}
+
 template <typename T, int Lanes>
 struct Pack {
     using value_type = T;

@@ -22,14 +22,20 @@ struct Space {
     std::int64_t last;  // number of elements in the last row
 };
 
-// How a stream moves from one element of a row to the next.
-enum class Inner { unit, broadcast, strided };
+// How a stream moves from one element of a row to the next. `across` and `interleaved` are strided
+// too, but a row's neighbours lie side by side: those of many rows, or of few which lie between
+// each other (the channels of pixels). `tile` is what a block of threads has of such a stream.
+enum class Inner { unit, broadcast, strided, across, interleaved, tile };
+
+FK_HOST_DEVICE_FUSE bool has_stride(Inner inner) {
+    return inner != Inner::unit && inner != Inner::broadcast;
+}
 
 // Strides are counted in elements; the inner one is given only where the type does not say it.
 template <typename T, int Rank, Inner inner>
 struct Strided {
     T* data;
-    std::int64_t strides[inner == Inner::strided ? Rank : Rank - 1];
+    std::int64_t strides[has_stride(inner) ? Rank : Rank - 1];
 };
 
 template <typename T, int Rank, Inner inner>
@@ -58,7 +64,7 @@ FK_HOST_DEVICE_FUSE void unbind(Params& params) {
 
 template <Inner inner, typename T, int Rank>
 FK_HOST_DEVICE_STATIC std::int64_t inner_stride(const Strided<T, Rank, inner>& stream) {
-    if constexpr (inner == Inner::strided) {
+    if constexpr (has_stride(inner)) {
         return stream.strides[Rank - 1];
     } else {
         return inner == Inner::unit ? 1 : 0;

@@ -1,0 +1,28 @@
+#include <fused_kernel/fused_kernel.h>
+#include <fklarray/operations.h>
+#include <fklarray/entry.h>
+#include <fklarray/functors/arithmetic.h>
+#include <fklarray/tiles.h>
+
+FKLARRAY_ENTRY int fkl_entry(const void** params, void* stream) {
+    using namespace fklarray;
+    constexpr int lanes = interleaved_lanes<float>();
+    // 1. Parameters
+    const auto space = *reinterpret_cast<const Space<3>*>(params[0]);
+    const auto x0 = *reinterpret_cast<const Strided<float, 3, Inner::unit>*>(params[1]);
+    const auto s1 = *reinterpret_cast<const float*>(params[2]);
+    const auto y0 = *reinterpret_cast<const Strided<float, 3, Inner::interleaved>*>(params[3]);
+    // 2. Read
+    using R0 = StridedRead<float, lanes, 3, Inner::unit>;
+    const auto r0 = R0::build({x0, space});
+    // 3. Compute, 4. Write
+    using R1 = LoadScalar<R0::OutputType, 1, float, lanes>;
+    const auto r1 = R1::build(s1);
+    using R2 = Apply<Multiply, R1::OutputType, 0, 0, 1>;
+    const auto r2 = R2::build();
+    using W0 = StridedWrite<R2::OutputType, 0, float, 3, Inner::interleaved>;
+    const auto w0 = W0::build({y0, space});
+    auto queue = open_stream(stream);
+    fk::executeOperations<TiledDPP<lanes>>(queue, r0, r1, r2, w0);
+    return close_stream(queue);
+}
