@@ -19,6 +19,13 @@ from differences import INF, NAN, Difference, assert_difference, bools
 pytestmark = pytest.mark.usefixtures("device")
 
 BFLOAT16 = ml_dtypes.bfloat16
+IS_2_5 = np.lib.NumpyVersion(np.__version__) >= "2.5.0"
+# Where NumPy 2.5 does as we do.
+GONE_IN_2_5 = {
+    "eigenvalues-of-real-matrices",
+    "nextafter-of-float16-zeros",
+    "where-with-a-number-out-of-range",
+}
 DOCUMENT = Path(__file__).parents[1] / "docs" / "numpy-differences.md"
 
 
@@ -205,7 +212,8 @@ ROWS: dict[str, Difference] = {
 @pytest.mark.parametrize("mode", ["sync", "off"])
 @pytest.mark.parametrize("row", ROWS)
 def test_row(row: str, mode: str) -> None:
-    assert_difference(ROWS[row], mode)
+    use, numpys, ours = ROWS[row]
+    assert_difference((use, ours if IS_2_5 and row in GONE_IN_2_5 else numpys, ours), mode)
 
 
 # ------------------------------------------------------------ what takes more than one expression

@@ -36,11 +36,14 @@ __all__ = [
 ]
 
 LEGACY_STREAM = 1
+_LAST_STREAM_OF_ALL = 2  # the legacy stream is in order with each thread's own
 _OUT_OF_MEMORY = 2
 _MOST_BYTES = 2**63 - 1
 _STREAM = ffi.typeof("void *")
 _CODE = ffi.typeof("int *")
 _BLOCKS = ffi.typeof("uint64_t[]")
+
+_streams: dict[int, object] = {}
 
 
 class DeviceError(RuntimeError):
@@ -155,7 +158,21 @@ def current_stream(device: int) -> int:
     cupy: Any = sys.modules.get("cupy")
     if cupy is None:
         return LEGACY_STREAM
-    return int(cupy.cuda.get_current_stream(device).ptr) or LEGACY_STREAM
+    stream = cupy.cuda.get_current_stream(device)
+    handle = int(stream.ptr)
+    if handle <= _LAST_STREAM_OF_ALL:
+        return LEGACY_STREAM
+    if handle not in _streams:
+        _keep(handle, stream)
+    return handle
+
+
+def _keep(handle: int, stream: object) -> None:
+    """Keep a stream of CuPy's for as long as blocks were used last on it, and let others go."""
+    for one in list(_streams):
+        if not lib.fkl_device_needs(ffi.cast(_STREAM, one)):
+            _streams.pop(one, None)
+    _streams[handle] = stream
 
 
 def allocate_on(device: int, nbytes: int, stream: int) -> DeviceBuffer:
@@ -253,7 +270,17 @@ def _copy(
 
 
 def use_on(buffer: DeviceBuffer, stream: int) -> None:
-    """Let what is done on a stream from now on come after what was done with a block before."""
+    """Let what is done on a stream from now on come after what was done with a block before.
+
+    Parameters
+    ----------
+    buffer : DeviceBuffer
+        The block.
+    stream : int
+        Must not be destroyed before the block is used on another one; CuPy's current one is not.
+    """
+    if stream > _LAST_STREAM_OF_ALL:
+        current_stream(buffer.device)
     code = lib.fkl_device_use(buffer.block, ffi.cast(_STREAM, stream))
     _check(code, f"ordering the streams of {buffer.place}")
 

@@ -8,8 +8,17 @@ from pathlib import Path
 
 from cffi import FFI
 
-SOURCES = ("pool.c", "dlpack.c", "capsule.c", "owner.c", "thread_pool.c", "loader.c", "device.c")
-HEADERS = ("native.h", "interface.h", "owner.h")
+SOURCES = (
+    "pool.c",
+    "dlpack.c",
+    "capsule.c",
+    "owner.c",
+    "thread_pool.c",
+    "loader.c",
+    "driver.c",
+    "device.c",
+)
+HEADERS = ("native.h", "interface.h", "owner.h", "driver.h")
 
 # setuptools refuses absolute source paths, and runs this file with the project root as the
 # current directory.

@@ -15,6 +15,7 @@ from fklarray_runtime.compilation import CompilerError
 __all__ = ["NvccNotFound", "find_nvcc", "nvcc_version"]
 
 _VARIABLE = "FKLARRAY_NVCC"
+_USUAL = Path("/usr/local/cuda/bin/nvcc")
 _SECONDS = 20
 
 
@@ -92,8 +93,8 @@ def _candidates() -> Iterator[Path]:
             yield Path(folder, "bin", "nvcc")
     if found := shutil.which("nvcc"):
         yield Path(found)
-    if (usual := Path("/usr/local/cuda/bin/nvcc")).exists():
-        yield usual
+    if _USUAL.exists():
+        yield _USUAL
 
 
 def _of_packages() -> Iterator[Path]:

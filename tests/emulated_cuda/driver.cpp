@@ -92,6 +92,7 @@ DRIVER int cuCtxGetCurrent(void** context) {
 }
 DRIVER int cuCtxPushCurrent_v2(void* context) { return contexts[depth++] = context, 0; }
 DRIVER int cuCtxPopCurrent_v2(void** context) { return *context = contexts[--depth], 0; }
+DRIVER int cuCtxSynchronize() { return 0; }
 DRIVER int cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
     const std::lock_guard<std::mutex> guard(lock);
     *total = device_bytes;

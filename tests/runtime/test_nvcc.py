@@ -28,7 +28,8 @@ def _says(version: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-def none_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def none_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvcc, "_USUAL", tmp_path / "none")
     monkeypatch.setattr(nvcc, "_of_packages", lambda: iter(()))
     for variable in ("FKLARRAY_NVCC", "CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(variable, raising=False)

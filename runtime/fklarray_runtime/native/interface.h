@@ -158,6 +158,8 @@ void fkl_device_adopt(uintptr_t block, void* managed, int versioned);
 uint64_t fkl_device_address(uintptr_t block);
 /* What is done with the block on a stream from now on comes after what was done with it before. */
 int fkl_device_use(uintptr_t block, void* stream);
+/* Whether there are blocks that were used last on a stream, which must not be destroyed yet. */
+int fkl_device_needs(void* stream);
 /* Copies between any two places; `wait` until it is done. */
 int fkl_device_copy(int32_t device, uint64_t to, uint64_t from, size_t nbytes, void* stream,
                     int wait);
