@@ -12,10 +12,7 @@
 #if defined(__CUDACC__)
 namespace fklarray {
 
-#if !defined(FKLARRAY_TILE_THREADS)
-#define FKLARRAY_TILE_THREADS 256
-#endif
-constexpr int tile_threads = FKLARRAY_TILE_THREADS;
+constexpr int tile_threads = 256;
 constexpr int tile_piece = vector_bytes;  // of one access
 
 struct TilePlace {
@@ -56,8 +53,8 @@ FK_HOST_DEVICE_STATIC Pack<T, Lanes> load(const Point& thread,
 template <int Lanes, typename T, int Rank>
 FK_HOST_DEVICE_STATIC void store(const Point& thread, const Pack<T, Lanes>& pack,
                                  const StreamParams<T, Rank, Inner::tile>& params) {
-    store_lanes<Memory::any, Inner::tile, Lanes>(pack_of_thread<Lanes>(thread, params), params.lane, Lanes,
-                                    false, pack);
+    store_lanes<Memory::any, Inner::tile, Lanes>(pack_of_thread<Lanes>(thread, params), params.lane,
+                                                 Lanes, false, pack);
 }
 
 // The first element that a stream has in a tile.
@@ -205,6 +202,21 @@ take_tile(const StreamParams<T, Rank, Inner::across>& params, char*& room, const
     return {tile, Lanes * rows + gap, rows, 1};
 }
 
+constexpr int tile_bytes_ahead = 192 << 10;
+
+// One thread asks for the memory of a later tile of the row.
+template <int Lanes, typename T, int Rank>
+FK_DEVICE_STATIC void read_ahead(const Span<T>& span,
+                                 const StreamParams<T, Rank, Inner::interleaved>& params,
+                                 const TilePlace& place, int packs) {
+    const std::int64_t tiles = tile_bytes_ahead / span.bytes();
+    const std::int64_t later = place.pack + tiles * packs;
+    if (threadIdx.x == 0 && (later + packs) * Lanes <= params.space.shape[Rank - 1]) {
+        fk::readAhead(span.lowest + tiles * packs * Lanes * params.stream.strides[Rank - 1],
+                      span.bytes());
+    }
+}
+
 template <typename Tile, int Lanes, bool IsRead, typename T, int Rank>
 FK_DEVICE_STATIC StreamParams<T, Rank, Inner::tile>
 take_tile(const StreamParams<T, Rank, Inner::interleaved>& params, char*& room,
@@ -219,6 +231,8 @@ take_tile(const StreamParams<T, Rank, Inner::interleaved>& params, char*& room,
         (missing * column * static_cast<int>(sizeof(T)) + tile_piece - 1) / tile_piece * tile_piece;
     room += span_bytes<Lanes>(params, packs);
     if constexpr (IsRead) {
+        if constexpr (sizeof(T) * Lanes <= fk::gpuLeastRead)
+            read_ahead<Lanes>(span, params, place, packs);
         copy_span(tile, reinterpret_cast<const char*>(span.lowest), span.bytes());
     }
     return {reinterpret_cast<Stored<T>*>(tile) + span.first, Lanes * column, column, row};

@@ -7,32 +7,18 @@
 #include <fused_kernel/fused_kernel.h>
 
 #if defined(__CUDACC__)
-#if !defined(FKLARRAY_TILE_BYTES)
-#define FKLARRAY_TILE_BYTES 256  // of a column
-#endif
-#if !defined(FKLARRAY_TILE_PACKS)
-#define FKLARRAY_TILE_PACKS 16
-#endif
-#if !defined(FKLARRAY_TILE_GROUP)
-#define FKLARRAY_TILE_GROUP 8
-#endif
-#if !defined(FKLARRAY_TILE_UNROLL)
-#define FKLARRAY_TILE_UNROLL 1
-#endif
-#if !defined(FKLARRAY_TILE_ROOM)
-#define FKLARRAY_TILE_ROOM 20480
-#endif
-#if !defined(FKLARRAY_SPAN_PACKS)
-#define FKLARRAY_SPAN_PACKS 512
-#endif
-
 namespace fklarray {
 
 // Rows of tiles that are walked across together, so that neither side leaves the cache's lines.
-constexpr uint tile_group = FKLARRAY_TILE_GROUP;
-constexpr int tile_unroll = FKLARRAY_TILE_UNROLL;
-constexpr int tile_room = FKLARRAY_TILE_ROOM;
+constexpr uint tile_group = 8;
+constexpr int tile_room = 20 << 10;  // bytes: eight blocks of threads share a processor
 constexpr int most_tile_bytes = 48 << 10;
+constexpr int tile_column_bytes = 256;
+constexpr int tile_packs = 16;
+// Of interleaved rows. What is read comes in earlier if tiles are small, what is written goes away
+// in longer runs if they are large.
+constexpr int read_packs = 256;
+constexpr int written_packs = 512;
 
 // What an operation moves between memory and its registers.
 template <typename Params>
@@ -103,8 +89,8 @@ struct TileOf {
                           ? MovedBy<IOps>::bytes
                           : narrowest),
          ...);
-        int rows = FKLARRAY_TILE_BYTES / narrowest;
-        int packs = FKLARRAY_TILE_PACKS;
+        int rows = tile_column_bytes / narrowest;
+        int packs = tile_packs;
         while (column_bytes(rows, packs) > tile_room && rows * narrowest > 128) rows /= 2;
         while (column_bytes(rows, packs) > tile_room && packs > width) packs /= 2;
         while (column_bytes(rows, packs) > most_tile_bytes) rows /= 2;
@@ -193,7 +179,7 @@ FK_DEVICE_STATIC void run_tile(int columns, int rows, int bits, const IOps&... i
     const int width = 1 << bits;
     const int first = thread & (width - 1);
     for (int row = thread >> bits; row < rows; row += tile_threads >> bits) {
-#pragma unroll tile_unroll
+#pragma unroll 1
         for (int pack = first; pack * Lanes < columns; pack += width) {
             Pattern::exec_thread(Point{pack, row, 0}, iops...);
         }
@@ -264,7 +250,9 @@ private:
         int rows = Tile::extents.rows;
         if constexpr (Tile::is_interleaved) {
             rows = static_cast<int>(tiles.height);
-            tiles.packs = FKLARRAY_SPAN_PACKS;
+            constexpr bool is_written =
+                ((fklarray::is_on_tile<IOps> && fklarray::is_write<IOps>) || ...);
+            tiles.packs = is_written ? fklarray::written_packs : fklarray::read_packs;
             while ((bytes = (spanBytes(iops, tiles.packs) + ...)) > fklarray::tile_room &&
                    tiles.packs > Tile::width) {
                 tiles.packs /= 2;

@@ -85,10 +85,16 @@ private:
 
 public:
     FK_STATIC_STRUCT(StridedRead, Self)
+    static constexpr int bytes_read = bytes_of<T, Lanes>(inner);
     DECLARE_READ_PARENT_BASIC
     FK_HOST_DEVICE_FUSE OutputType exec(const fk::Point& thread, const ParamsType& params) {
         return OutputType(std::in_place, load<Lanes>(thread, params));
     }
+#if defined(__CUDACC__)
+    FK_DEVICE_STATIC const void* address(const fk::Point& thread, const InstantiableType& read) {
+        return pack_of_thread<Lanes>(thread, read.params);
+    }
+#endif
     DECLARE_PACK_GEOMETRY
 };
 
@@ -126,6 +132,7 @@ private:
 public:
     FK_STATIC_STRUCT(LoadStrided, Self)
     static constexpr int slot = Slot;
+    static constexpr int bytes_read = bytes_of<T, Lanes>(inner);
     DECLARE_OPEN_PARENT
     FK_HOST_DEVICE_FUSE OutputType exec(const fk::Point& thread, const InputType& registers,
                                         const ParamsType& params) {

@@ -31,6 +31,12 @@ FK_HOST_DEVICE_FUSE bool has_stride(Inner inner) {
     return inner != Inner::unit && inner != Inner::broadcast;
 }
 
+// What a pack takes of the memory's bandwidth; what all rows or elements share, it takes once.
+template <typename T, int Lanes>
+FK_HOST_DEVICE_FUSE int bytes_of(Inner inner) {
+    return inner == Inner::broadcast ? 0 : static_cast<int>(sizeof(T)) * Lanes;
+}
+
 // Strides are counted in elements; the inner one is given only where the type does not say it.
 template <typename T, int Rank, Inner inner>
 struct Strided {

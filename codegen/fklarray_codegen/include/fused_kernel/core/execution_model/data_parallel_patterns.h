@@ -23,7 +23,32 @@ struct TransformDPP {
         operate(thread, ReadIOp::Operation::exec(thread, read), iOps...);
     }
 
+    // The same for several points so far apart in a row, of which all are read first.
+    template <int Points, typename ReadIOp, typename... IOps>
+    FK_HOST_DEVICE_FUSE void exec_threads(const Point& thread, int distance, const ReadIOp& read,
+                                          const IOps&... iOps) {
+        if constexpr (Points == 1) {
+            exec_thread(thread, read, iOps...);
+        } else {
+            read_points<Points>(thread, distance, read, [&](const auto&... inputs) {
+                Point point = thread;
+                ((operate(point, inputs, iOps...), point.x += distance), ...);
+            });
+        }
+    }
+
 private:
+    template <int Points, typename ReadIOp, typename Rest, typename... Inputs>
+    FK_HOST_DEVICE_FUSE void read_points(const Point& point, int distance, const ReadIOp& read,
+                                         const Rest& rest, const Inputs&... inputs) {
+        if constexpr (Points == 0) {
+            rest(inputs...);
+        } else {
+            read_points<Points - 1>(Point{point.x + distance, point.y, point.z}, distance, read,
+                                    rest, inputs..., ReadIOp::Operation::exec(point, read));
+        }
+    }
+
     // The same as folding with operator|, but every value is built where the next operation reads
     // it: a compiler keeps what is never copied as a whole in registers.
     template <typename Input, typename IOp, typename... Rest>
