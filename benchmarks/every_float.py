@@ -1,22 +1,26 @@
 """The largest error of the functions of one float32 argument, over every bit pattern of it.
 
-    python benchmarks/every_float.py
+    python benchmarks/every_float.py [--device cuda:0]
 
 The same function in float64, whose own error is a billionth of a float32's last place, tells what
 the result should be; `tests/test_ops.py` compares that with arbitrary precision. All of it runs as
 one kernel for each piece of the patterns: some minutes for each function on two cores, half of one
-on sixteen. The command ends with status 1 if an error exceeds the bound that the op table states.
+on sixteen, seconds on an NVIDIA device (which needs torch to make the patterns there). The command
+ends with status 1 if an error exceeds the bound that the op table states.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import importlib
 import json
 import math
+import os
 import platform
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,9 +30,11 @@ import report
 
 import fklarray as xp
 from fklarray_codegen.ops import OPS, Op
+from fklarray_runtime import describe_device, find_nvcc, nvcc_version
 
 PATTERNS = 1 << 32
 _PIECE = 1 << 18
+_PIECE_OF_DEVICE = 1 << 26
 _GREATEST = float(np.finfo(np.float32).max)
 _BEYOND = 2.0**128  # what rounds to infinity counts as the number after the greatest
 
@@ -52,7 +58,9 @@ def _error(function: Callable[[Any], Any], x: Any) -> Any:
     value = xp.clip(xp.astype(got, xp.float64), -_BEYOND, _BEYOND)
     target = xp.clip(exact, -_BEYOND, _BEYOND)
     size = xp.minimum(xp.abs(xp.astype(exact, xp.float32)), _GREATEST)
-    above = xp.astype(xp.nextafter(size, xp.asarray(np.float32(np.inf))), xp.float64)
+    above = xp.astype(
+        xp.nextafter(size, xp.asarray(np.float32(np.inf), device=x.device)), xp.float64
+    )
     unit = xp.where(size >= _GREATEST, 2.0**104, above - xp.astype(size, xp.float64))
     signs = (got == 0) & (exact == 0) & (xp.signbit(got) != xp.signbit(exact))
     wrong = signs | (xp.isnan(got) != xp.isnan(exact))
@@ -60,20 +68,30 @@ def _error(function: Callable[[Any], Any], x: Any) -> Any:
     return xp.where(wrong, math.inf, error)
 
 
-def measure(op: Op, step: int = 1) -> Worst:
+def _patterns(first: int, step: int, device: str) -> Any:
+    """Return an array of a piece of the patterns, which begins with one of them."""
+    if device == "cpu":
+        bits = np.arange(first, min(first + _PIECE * step, PATTERNS), step, dtype=np.int64)
+        return xp.asarray(bits.astype(np.uint32).view(np.float32))
+    torch: Any = importlib.import_module("torch")
+    last = min(first + _PIECE_OF_DEVICE * step, PATTERNS)
+    bits = torch.arange(first, last, step, dtype=torch.int64, device=device)
+    return xp.from_dlpack(bits.to(torch.int32).view(torch.float32))
+
+
+def measure(op: Op, step: int = 1, device: str = "cpu") -> Worst:
     """Return the largest error over every so many bit patterns."""
     function = getattr(xp, op.name, None) or getattr(xp.special, op.name)
     worst = Worst(-1.0, math.nan, 0)
-    patterns = 0
-    offsets = np.arange(0, min(_PIECE * step, PATTERNS), step, dtype=np.uint32)
-    for first in range(0, PATTERNS, _PIECE * step):
-        bits = offsets[: -(-(PATTERNS - first) // step)] + np.uint32(first)
-        values = bits.view(np.float32)
-        error = _error(function, xp.asarray(values))
+    patterns = first = 0
+    while first < PATTERNS:
+        x = _patterns(first, step, device)
+        error = _error(function, x)
         most = float(xp.max(error))
-        patterns += len(values)
+        patterns += x.size
+        first += x.size * step
         if most > worst.error:
-            worst = Worst(most, float(values[int(xp.argmax(error))]), 0)
+            worst = Worst(most, float(x[int(xp.argmax(error))]), 0)
     return Worst(worst.error, worst.argument, patterns)
 
 
@@ -82,7 +100,7 @@ def markdown(about: dict[str, str], errors: dict[str, Worst]) -> str:
     lines = [
         f"# Functions of float32, every bit pattern, {about['date']}",
         "",
-        f"{about['cpu']}, {about['compiler']}, {about['library']}, fklarray commit "
+        f"{about['processor']}, {about['compiler']}, {about['library']}, fklarray commit "
         f"{about['commit']}. Errors in units in the last place of the correctly rounded result.",
         "",
         "| Function | Patterns | Largest error | at | Bound |",
@@ -97,15 +115,21 @@ def markdown(about: dict[str, str], errors: dict[str, Worst]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _about() -> dict[str, str]:
+def _about(device: str) -> dict[str, str]:
     machine = report.machine([])
-    return {
+    about = {
         "date": str(datetime.datetime.now(datetime.UTC).date()),
-        "cpu": str(machine["cpu"]),
+        "processor": str(machine["cpu"]),
         "compiler": str(machine["compiler"]),
         "library": " ".join(platform.libc_ver()),
         "commit": str(machine["fklarray_commit"] or "unknown"),
     }
+    if device != "cpu":
+        found = describe_device(int(device.partition(":")[2] or 0))
+        about["processor"] = f"{found.name} ({found.architecture})"
+        about["compiler"] = f"nvcc {nvcc_version(find_nvcc())}"
+        about["library"] = f"driver for CUDA {found.driver}"
+    return about
 
 
 def _known(path: Path, about: dict[str, str]) -> dict[str, Worst]:
@@ -124,14 +148,17 @@ def main() -> int:
     parser.add_argument("--step", type=int, default=1, help="take every so many patterns")
     parser.add_argument("--functions", nargs="*", help="names; all by default")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda:0")
     options = parser.parse_args()
-    about = _about()
-    path = options.output / f"every-float-{about['date']}.json"
+    about = _about(options.device)
+    name = "every-float" if options.device == "cpu" else "every-float-cuda"
+    path = options.output / f"{name}-{about['date']}.json"
     errors = _known(path, about)
-    for op in functions():
-        if options.functions and op.name not in options.functions:
-            continue
-        errors[op.name] = measure(op, options.step)
+    wanted = [op for op in functions() if not options.functions or op.name in options.functions]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # compiles
+        list(pool.map(lambda op: measure(op, PATTERNS >> 10, options.device), wanted))
+    for op in wanted:
+        errors[op.name] = measure(op, options.step, options.device)
         print(op.name, errors[op.name], flush=True)
         record = {name: asdict(worst) for name, worst in errors.items()}
         path.write_text(json.dumps({"about": about, "errors": record}, indent=1) + "\n", "utf-8")
