@@ -122,7 +122,7 @@ private:
     FK_HOST_STATIC Value append(const StageType& stage, const Tile& tile, int x, std::int64_t row,
                                 std::int64_t count, Value running) {
         if constexpr (is_short) {
-            return append(stage, tile, x, row, running, std::make_index_sequence<Count>());
+            return append(stage, tile, x, row, running, lean::make_index_sequence<Count>());
         } else {
             for (std::int64_t i = 0; i < count; ++i, row += partial_values) {
                 running = S::append(running, at(stage, tile, x, row));
@@ -133,7 +133,7 @@ private:
 
     template <std::size_t... Is>
     FK_HOST_STATIC Value append(const StageType& stage, const Tile& tile, int x, std::int64_t row,
-                                Value running, std::index_sequence<Is...>) {
+                                Value running, lean::index_sequence<Is...>) {
         ((running =
               S::append(running, at(stage, tile, x, row + static_cast<int>(Is) * partial_values))),
          ...);
@@ -200,7 +200,7 @@ struct ColumnScan<Lanes, Stage<Work::scan, Chain, fk::Tuple<Scans...>>> {
                 const Point thread{x, as_int(row), tile.z};
                 run_chain(thread, stage.chain, [&](const auto& registers) FKLARRAY_INLINED {
                     take_in(thread, registers, stage.ends, running[x - tile.begin],
-                            std::index_sequence_for<Scans...>());
+                            lean::index_sequence_for<Scans...>());
                 });
             }
         }
@@ -210,7 +210,7 @@ private:
     template <typename File, std::size_t... Is>
     FK_HOST_STATIC void take_in(const Point& thread, const File& registers,
                                 const fk::Tuple<Scans...>& ends, Running& running,
-                                std::index_sequence<Is...>) {
+                                lean::index_sequence<Is...>) {
         ((fk::get<Is>(running) =
               thread.y == 0 ? registers.template get<Scans::slot>()
                             : Scans::Reduction::append(fk::get<Is>(running),

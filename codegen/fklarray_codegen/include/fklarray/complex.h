@@ -209,7 +209,7 @@ FK_HOST_STATIC Complex<long double> c_power(Complex<long double> x, Complex<long
 // computed in more of them.
 template <typename T>
 FK_HOST_STATIC Complex<T> pow(Complex<T> x, Complex<T> y) {
-    using Real = std::conditional_t<sizeof(T) == 4, double, long double>;
+    using Real = lean::conditional_t<sizeof(T) == 4, double, long double>;
     if (y.im == 0 && y.re >= -64 && y.re <= 64 && y.re == static_cast<int>(y.re)) {
         const Complex<Real> power = small_power(Complex<Real>{x.re, x.im}, static_cast<int>(y.re));
         // Infinities and zeros are left to the general case.

@@ -42,7 +42,7 @@ FK_DEVICE_STATIC Pack<T, Lanes> load_aligned(const Stored<T>* from) {
     const Wide wide = *reinterpret_cast<const Wide*>(from);
     Pack<Stored<T>, Lanes> stored;
     memcpy(&stored, &wide, sizeof(wide));
-    if constexpr (std::is_same_v<T, Stored<T>>) {
+    if constexpr (lean::is_same_v<T, Stored<T>>) {
         return stored;
     } else {
         Pack<T, Lanes> pack;

@@ -2,9 +2,8 @@
 // Include it once per library.
 #pragma once
 
+#include <fklarray/lean.h>
 #include <fused_kernel/fused_kernel.h>
-
-#include <type_traits>
 
 #define FKLARRAY_ENTRY extern "C" __attribute__((visibility("default")))
 
@@ -51,7 +50,7 @@ namespace fklarray {
 // has none on the CPU, and runs in the calling thread).
 template <typename Stream = fk::Stream>
 Stream open_stream([[maybe_unused]] void* stream) {
-    if constexpr (std::is_constructible_v<Stream, void*>) {
+    if constexpr (lean::is_constructible_v<Stream, void*>) {
         return Stream(stream);
     } else {
         return Stream();

@@ -50,7 +50,7 @@ struct Binary16 {
         return stored;
 #else
 #if defined(FKLARRAY_F16C)
-        if constexpr (std::is_same_v<V, Vector<float, 8>>) {
+        if constexpr (lean::is_same_v<V, Vector<float, 8>>) {
             return bit_cast<Like<V, std::uint16_t>>(__builtin_ia32_vcvtps2ph256(value, 0));
         } else
 #endif
@@ -94,7 +94,7 @@ struct Binary16 {
         constexpr Word past_infinity = ((2 * (bias + 15) + 1) << digits) + 1;
         const Bits bits = bit_cast<Bits>(value);
         const Bits magnitude =
-            bits & static_cast<Word>(static_cast<std::make_unsigned_t<Word>>(-1) >> 1);
+            bits & static_cast<Word>(static_cast<lean::make_unsigned_t<Word>>(-1) >> 1);
         const Bits sign = (bits >> (8 * sizeof(Word) - 16)) & 0x8000;
         const Bits odd = (magnitude >> dropped) & 1;
         const Bits half = odd + ((Word{1} << (dropped - 1)) - 1);
@@ -268,7 +268,7 @@ struct Rounded<SixteenBits<Format>> {
     template <typename T, int Lanes>
     FK_HOST_DEVICE_STATIC Pack<SixteenBits<Format>, Lanes> from(const Pack<T, Lanes>& pack) {
 #if defined(__CUDA_ARCH__)
-        if constexpr (std::is_same_v<T, float> && Lanes % 2 == 0) {
+        if constexpr (lean::is_same_v<T, float> && Lanes % 2 == 0) {
             Pack<SixteenBits<Format>, Lanes> rounded;
             for (int lane = 0; lane < Lanes; lane += 2) {
                 const auto pair = Pairs<Format>::rounded(pack.get(lane), pack.get(lane + 1));

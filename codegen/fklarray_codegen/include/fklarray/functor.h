@@ -4,8 +4,6 @@
 
 #include <fklarray/pack.h>
 
-#include <utility>
-
 // Vectors wider than a register are passed between inlined functions only: there is no ABI to warn
 // about.
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -25,7 +23,7 @@ struct VectorFunctor {
     template <typename T, typename...>
     using Result = T;
     template <typename... Ts>
-    static constexpr bool on_vectors = (std::is_arithmetic_v<Ts> && ...);
+    static constexpr bool on_vectors = (lean::is_arithmetic_v<Ts> && ...);
 };
 
 // Parent of the vector functors that also take complex numbers whose components are vectors.
@@ -83,7 +81,7 @@ struct IntegerOf<8> {
 };
 
 // What one lane of a vector holds; a scalar is its own only lane. Like<V, T> has V's lanes of T.
-template <typename V, bool = std::is_arithmetic_v<V>>
+template <typename V, bool = lean::is_arithmetic_v<V>>
 struct Shape {
     using element = V;
     static constexpr int lanes = 1;
@@ -94,7 +92,7 @@ struct Shape {
 #if !defined(__CUDACC__)
 template <typename V>
 struct Shape<V, false> {
-    using element = std::remove_cv_t<std::remove_reference_t<decltype(std::declval<V&>()[0])>>;
+    using element = lean::decay_t<decltype(lean::declval<V&>()[0])>;
     static constexpr int lanes = sizeof(V) / sizeof(element);
     template <typename T>
     using like = Vector<T, lanes>;
@@ -111,11 +109,11 @@ template <typename V>
 using Unsigned = Like<V, typename IntegerOf<sizeof(Element<V>)>::unsigned_type>;
 
 template <typename V>
-constexpr bool is_floating = std::is_floating_point_v<Element<V>>;
+constexpr bool is_floating = lean::is_floating_point_v<Element<V>>;
 template <typename V>
-constexpr bool is_signed = std::is_signed_v<Element<V>>;
+constexpr bool is_signed = lean::is_signed_v<Element<V>>;
 template <typename V>
-constexpr bool is_scalar = std::is_arithmetic_v<V>;
+constexpr bool is_scalar = lean::is_arithmetic_v<V>;
 template <typename V>
 constexpr int element_bits = 8 * sizeof(Element<V>);
 
@@ -171,8 +169,8 @@ FK_HOST_DEVICE_STATIC Like<V, T> widen(V value) {
 #endif
         if constexpr (sizeof(T) > 2 * sizeof(Element<V>)) {
         using Integer = IntegerOf<2 * sizeof(Element<V>)>;
-        return widen<T>(convert<std::conditional_t<is_signed<V>, typename Integer::signed_type,
-                                                   typename Integer::unsigned_type>>(value));
+        return widen<T>(convert<lean::conditional_t<is_signed<V>, typename Integer::signed_type,
+                                                    typename Integer::unsigned_type>>(value));
     } else {
         return convert<T>(value);
     }
@@ -235,7 +233,7 @@ FK_HOST_DEVICE_STATIC auto lift_lanes(const Pack<T, Lanes>& first, const Packs&.
 
 // Not through memory, where gcc can: a load of what two stores have written waits for both.
 template <typename V, std::size_t... Is>
-FK_HOST_STATIC auto joined(V low, V high, std::index_sequence<Is...>) {
+FK_HOST_STATIC auto joined(V low, V high, lean::index_sequence<Is...>) {
 #if defined(__clang__) || __GNUC__ >= 12
     return __builtin_shufflevector(low, high, Is...);
 #else
@@ -250,16 +248,16 @@ FK_HOST_STATIC auto halved(V x, Vs... rest) {
     using Half = Halves<Vector<Element<V>, Shape<V>::lanes / 2>>;
     const auto low = Function::exec(bit_cast<Half>(x).low, bit_cast<Half>(rest).low...);
     const auto high = Function::exec(bit_cast<Half>(x).high, bit_cast<Half>(rest).high...);
-    using Part = std::remove_const_t<decltype(low)>;
-    return joined(low, high, std::make_index_sequence<2 * Shape<Part>::lanes>());
+    using Part = lean::remove_const_t<decltype(low)>;
+    return joined(low, high, lean::make_index_sequence<2 * Shape<Part>::lanes>());
 }
 
 // What functors on vectors take: complex numbers come apart into a vector of each component.
-template <typename T, int Lanes, typename Indices = std::make_index_sequence<Lanes>>
+template <typename T, int Lanes, typename Indices = lean::make_index_sequence<Lanes>>
 struct Components;
 
 template <typename T, int Lanes, std::size_t... Is>
-struct Components<Complex<T>, Lanes, std::index_sequence<Is...>> {
+struct Components<Complex<T>, Lanes, lean::index_sequence<Is...>> {
     using Part = Vector<T, Lanes>;
     FK_HOST_STATIC Complex<Part> split(const Halves<Part>& numbers) {
         return {FKLARRAY_SHUFFLE(numbers.low, numbers.high, (2 * Is)...),
@@ -285,10 +283,10 @@ FK_HOST_STATIC Pack<T, Lanes> pack_of(const Value& value) {
     Pack<T, Lanes> pack;
     if constexpr (is_complex<T>) {
         pack.vector = Components<T, Lanes>::join(value);
-    } else if constexpr (std::is_same_v<Value, Vector<T, Lanes>>) {
+    } else if constexpr (lean::is_same_v<Value, Vector<T, Lanes>>) {
         pack.vector = value;
     } else {
-        static_assert(std::is_same_v<T, bool>, "Only masks are turned into results");
+        static_assert(lean::is_same_v<T, bool>, "Only masks are turned into results");
         pack.vector = narrow<unsigned char>(value) & 1;
     }
     return pack;

@@ -126,7 +126,7 @@ private:
     template <typename Lines>
     FK_DEVICE_STATIC bool is_whole(const Column& column, const Lines& lines) {
         return column.is_there && column.is_whole &&
-               are_whole(lines, std::make_index_sequence<StageType::Chain::size>());
+               are_whole(lines, lean::make_index_sequence<StageType::Chain::size>());
     }
 
     // Teams have a thread for each partial value, or for so many of them, or there are fewer rows.
@@ -233,7 +233,7 @@ template <int Lanes, typename Chain, typename... Scans>
 struct GpuColumnScan<Lanes, Stage<Work::scan, Chain, fk::Tuple<Scans...>>> {
     using StageType = Stage<Work::scan, Chain, fk::Tuple<Scans...>>;
     using Column = GpuColumn<Lanes>;
-    using Indices = std::index_sequence_for<Scans...>;
+    using Indices = lean::index_sequence_for<Scans...>;
     using Packs = fk::Tuple<Pack<typename Scans::Value, Lanes>...>;
 
     template <typename Lines>
@@ -242,7 +242,7 @@ struct GpuColumnScan<Lanes, Stage<Work::scan, Chain, fk::Tuple<Scans...>>> {
         const auto targets = lines_of(column, stage.ends, NotKept{}, Indices());
         const bool is_whole =
             column.is_whole &&
-            are_whole(lines, std::make_index_sequence<StageType::Chain::size>()) &&
+            are_whole(lines, lean::make_index_sequence<StageType::Chain::size>()) &&
             are_whole(targets, Indices());
         Packs running = at(Spot<false>{0, column.lanes}, stage, lines);
         write(Spot<false>{0, column.lanes}, targets, running, Indices());
@@ -275,12 +275,12 @@ private:
         });
     }
     template <std::size_t... Is>
-    FK_DEVICE_STATIC Packs append(const Packs& a, const Packs& b, std::index_sequence<Is...>) {
+    FK_DEVICE_STATIC Packs append(const Packs& a, const Packs& b, lean::index_sequence<Is...>) {
         return Packs(Scans::Reduction::append(fk::get<Is>(a), fk::get<Is>(b))...);
     }
     template <bool whole, typename Lines, std::size_t... Is>
     FK_DEVICE_STATIC void write(const Spot<whole>& spot, const Lines& targets, const Packs& packs,
-                                std::index_sequence<Is...>) {
+                                lean::index_sequence<Is...>) {
         (LineFor<Along::column, Lanes, Scans>::template write<whole>(
              fk::get<Is>(targets), spot.pack, spot.lanes, fk::get<Is>(packs)),
          ...);
@@ -292,8 +292,8 @@ template <int Lanes, typename StageType, typename Lines>
 FK_DEVICE_STATIC void write_elements(const GpuColumn<Lanes>& column, const StageType& stage,
                                      const Lines& lines) {
     if (!column.is_there) return;
-    constexpr auto operations = std::make_index_sequence<StageType::Chain::size>();
-    constexpr auto ends = std::make_index_sequence<StageType::Ends::size>();
+    constexpr auto operations = lean::make_index_sequence<StageType::Chain::size>();
+    constexpr auto ends = lean::make_index_sequence<StageType::Ends::size>();
     const auto targets = lines_of(column, stage.ends, NotKept{}, ends);
     const auto write = [&](const auto& spot) {
         run_lines(spot, stage.chain, lines, [&](const auto& registers) {

@@ -98,15 +98,15 @@ struct Divide;
 
 template <typename Format, typename Name>
 struct OnPairs<SixteenBits<Format>, Name, SixteenBits<Format>> {
-    static constexpr bool exists = std::is_same_v<Name, Add> || std::is_same_v<Name, Subtract> ||
-                                   std::is_same_v<Name, Divide> ||
-                                   (std::is_same_v<Name, Multiply> && Pairs<Format>::has_products);
+    static constexpr bool exists = lean::is_same_v<Name, Add> || lean::is_same_v<Name, Subtract> ||
+                                   lean::is_same_v<Name, Divide> ||
+                                   (lean::is_same_v<Name, Multiply> && Pairs<Format>::has_products);
     template <int Lanes>
     using Numbers = Pack<SixteenBits<Format>, Lanes>;
 
     template <int Lanes>
     FK_DEVICE_STATIC auto lift(const Numbers<Lanes>& a, const Numbers<Lanes>& b) {
-        if constexpr (std::is_same_v<Name, Divide>) {
+        if constexpr (lean::is_same_v<Name, Divide>) {
             return quotients(a, b);
         } else {
             Numbers<Lanes> result;
@@ -123,9 +123,9 @@ struct OnPairs<SixteenBits<Format>, Name, SixteenBits<Format>> {
 
 private:
     FK_DEVICE_STATIC std::uint32_t one(std::uint32_t a, std::uint32_t b) {
-        if constexpr (std::is_same_v<Name, Add>) {
+        if constexpr (lean::is_same_v<Name, Add>) {
             return Pairs<Format>::sum(a, b);
-        } else if constexpr (std::is_same_v<Name, Subtract>) {
+        } else if constexpr (lean::is_same_v<Name, Subtract>) {
             return Pairs<Format>::difference(a, b);
         } else {
             return Pairs<Format>::product(a, b);

@@ -58,10 +58,10 @@ public:
         const auto note = [&](const auto& one) {
             visit(
                 one.chain, [&](const auto& iop) { uses[operation++] = use_of(iop, stage); },
-                std::make_index_sequence<std::decay_t<decltype(one.chain)>::size>());
+                lean::make_index_sequence<lean::decay_t<decltype(one.chain)>::size>());
             visit(
                 one.ends, [&](const auto& end) { targets[target++] = end.params.stream.data; },
-                std::make_index_sequence<std::decay_t<decltype(one.ends)>::size>());
+                lean::make_index_sequence<lean::decay_t<decltype(one.ends)>::size>());
             ++stage;
         };
         (note(stages), ...);
@@ -76,7 +76,7 @@ public:
 
 private:
     template <typename List, typename Body, std::size_t... Is>
-    FK_HOST_STATIC void visit(const List& list, const Body& body, std::index_sequence<Is...>) {
+    FK_HOST_STATIC void visit(const List& list, const Body& body, lean::index_sequence<Is...>) {
         (body(fk::get<Is>(list)), ...);
     }
 

@@ -93,14 +93,14 @@ struct ParamsOf {
     using type = void;
 };
 template <typename IOp>
-struct ParamsOf<IOp, std::void_t<decltype(std::declval<IOp&>().params)>> {
-    using type = decltype(std::declval<IOp&>().params);
+struct ParamsOf<IOp, lean::void_t<decltype(lean::declval<IOp&>().params)>> {
+    using type = decltype(lean::declval<IOp&>().params);
 };
 
 template <typename IOp, typename = void>
 constexpr bool is_load = false;
 template <typename IOp>
-constexpr bool is_load<IOp, std::void_t<typename IOp::InstanceType>> =
+constexpr bool is_load<IOp, lean::void_t<typename IOp::InstanceType>> =
     fk::opIs<fk::ReadType, IOp> || fk::opIs<fk::OpenType, IOp>;
 
 template <Along along, int Lanes, typename IOp>
@@ -110,12 +110,12 @@ using LineFor = typename LineOf<along, Lanes, is_load<IOp>, typename ParamsOf<IO
 // operation i finds the row in shared memory, or null.
 template <typename Place, typename... IOps, typename Kept, std::size_t... Is>
 FK_DEVICE_STATIC auto lines_of(const Place& team, const fk::Tuple<IOps...>& iops, const Kept& kept,
-                               std::index_sequence<Is...>) {
+                               lean::index_sequence<Is...>) {
     constexpr Along along = Place::along;
     constexpr int Lanes = Place::lanes_of_pack;
     const auto line = [&](const auto& iop, int number) {
-        using Where = LineFor<along, Lanes, std::decay_t<decltype(iop)>>;
-        if constexpr (std::is_same_v<Where, NoLine>) {
+        using Where = LineFor<along, Lanes, lean::decay_t<decltype(iop)>>;
+        if constexpr (lean::is_same_v<Where, NoLine>) {
             return Where{};
         } else {
             return Where::of(team.point, iop.params, kept(number), team.is_there);
@@ -129,7 +129,7 @@ struct NotKept {
 };
 
 template <typename... Wheres, std::size_t... Is>
-FK_DEVICE_STATIC bool are_whole(const fk::Tuple<Wheres...>& lines, std::index_sequence<Is...>) {
+FK_DEVICE_STATIC bool are_whole(const fk::Tuple<Wheres...>& lines, lean::index_sequence<Is...>) {
     return (Wheres::is_whole(fk::get<Is>(lines)) && ...);
 }
 
@@ -142,7 +142,7 @@ struct Spot {
 
 template <typename IOp, bool whole, typename Where>
 FK_DEVICE_STATIC auto fetch_one(const Spot<whole>& spot, const Where& line) {
-    if constexpr (is_load<IOp> && !std::is_same_v<Where, NoLine>) {
+    if constexpr (is_load<IOp> && !lean::is_same_v<Where, NoLine>) {
         return Where::template read<whole>(line, spot.pack, spot.lanes);
     } else {
         return NoLine{};
@@ -151,7 +151,7 @@ FK_DEVICE_STATIC auto fetch_one(const Spot<whole>& spot, const Where& line) {
 
 template <bool whole, typename... IOps, typename Lines, std::size_t... Is>
 FK_DEVICE_STATIC auto fetch(const Spot<whole>& spot, const fk::Tuple<IOps...>&, const Lines& lines,
-                            std::index_sequence<Is...>) {
+                            lean::index_sequence<Is...>) {
     return fk::Tuple<decltype(fetch_one<IOps>(spot, fk::get<Is>(lines)))...>(
         fetch_one<IOps>(spot, fk::get<Is>(lines))...);
 }
@@ -160,7 +160,7 @@ FK_DEVICE_STATIC auto fetch(const Spot<whole>& spot, const fk::Tuple<IOps...>&, 
 // can be asked for first.
 template <bool whole, typename Chain, typename Lines>
 FK_DEVICE_STATIC auto fetch(const Spot<whole>& spot, const Chain& chain, const Lines& lines) {
-    return fetch(spot, chain, lines, std::make_index_sequence<Chain::size>());
+    return fetch(spot, chain, lines, lean::make_index_sequence<Chain::size>());
 }
 
 template <std::size_t I, bool whole, typename Chain, typename Lines, typename Fetched,
@@ -172,9 +172,9 @@ FK_DEVICE_STATIC auto follow_lines(const Spot<whole>& spot, const Chain& chain, 
     } else {
         const auto& iop = fk::get<I>(chain);
         const auto& line = fk::get<I>(lines);
-        using IOp = std::decay_t<decltype(iop)>;
+        using IOp = lean::decay_t<decltype(iop)>;
         using Operation = typename IOp::Operation;
-        using Where = std::decay_t<decltype(line)>;
+        using Where = lean::decay_t<decltype(line)>;
         const auto go_on = [&](const auto& next) {
             return follow_lines<I + 1>(spot, chain, lines, fetched, next, body);
         };
@@ -197,13 +197,13 @@ template <bool whole, typename Chain, typename Lines, typename Fetched, typename
 FK_DEVICE_STATIC auto run_lines(const Spot<whole>& spot, const Chain& chain, const Lines& lines,
                                 const Fetched& fetched, const Body& body) {
     const auto& read = fk::get<0>(chain);
-    using Operation = typename std::decay_t<decltype(read)>::Operation;
+    using Operation = typename lean::decay_t<decltype(read)>::Operation;
     const auto& first = fk::get<0>(fetched);
-    if constexpr (std::is_same_v<std::decay_t<decltype(first)>, NoLine>) {
+    if constexpr (lean::is_same_v<lean::decay_t<decltype(first)>, NoLine>) {
         return follow_lines<1>(spot, chain, lines, fetched, Operation::exec(Point{}, read), body);
     } else {
         using File = typename Operation::OutputType;
-        return follow_lines<1>(spot, chain, lines, fetched, File(std::in_place, first), body);
+        return follow_lines<1>(spot, chain, lines, fetched, File(lean::in_place, first), body);
     }
 }
 template <bool whole, typename Chain, typename Lines, typename Body>
@@ -215,8 +215,8 @@ FK_DEVICE_STATIC auto run_lines(const Spot<whole>& spot, const Chain& chain, con
 template <bool whole, typename Lines, typename File, typename... Ends, std::size_t... Is>
 FK_DEVICE_STATIC void write_lines(const Spot<whole>& spot, const Lines& lines,
                                   const File& registers, const fk::Tuple<Ends...>&,
-                                  std::index_sequence<Is...>) {
-    (std::decay_t<decltype(fk::get<Is>(lines))>::template write<whole>(
+                                  lean::index_sequence<Is...>) {
+    (lean::decay_t<decltype(fk::get<Is>(lines))>::template write<whole>(
          fk::get<Is>(lines), spot.pack, spot.lanes,
          registers.template get<Ends::Operation::slot>()),
      ...);

@@ -166,7 +166,7 @@ private:
     // How many of its packs may be read as such.
     template <typename Lines>
     FK_DEVICE_STATIC std::int64_t whole_packs(const Row& row, const Lines& lines) {
-        constexpr auto indices = std::make_index_sequence<StageType::Chain::size>();
+        constexpr auto indices = lean::make_index_sequence<StageType::Chain::size>();
         return are_whole(lines, indices) ? Row::whole_packs(row) : 0;
     }
 
@@ -219,7 +219,7 @@ template <int Lanes, typename Chain, typename... Scans>
 struct GpuRowScan<Lanes, Stage<Work::scan, Chain, fk::Tuple<Scans...>>> {
     using StageType = Stage<Work::scan, Chain, fk::Tuple<Scans...>>;
     using Row = GpuRow<Lanes>;
-    using Indices = std::index_sequence_for<Scans...>;
+    using Indices = lean::index_sequence_for<Scans...>;
     using Packs = fk::Tuple<Pack<typename Scans::Value, Lanes>...>;
     using Running = fk::Tuple<Pack<typename Scans::Value, 1>...>;
 
@@ -246,7 +246,7 @@ struct GpuRowScan<Lanes, Stage<Work::scan, Chain, fk::Tuple<Scans...>>> {
 private:
     template <std::size_t... Is>
     FK_DEVICE_STATIC void take_in(const GpuTeam& team, bool is_first, Packs& packs,
-                                  Running& running, std::index_sequence<Is...>) {
+                                  Running& running, lean::index_sequence<Is...>) {
         for (int turn = 0; turn < team.threads; ++turn) {
             if (team.thread == turn) {
                 (add_up<Scans>(is_first && turn == 0, fk::get<Is>(packs), fk::get<Is>(running)),
@@ -269,7 +269,7 @@ private:
 
     template <typename Lines, std::size_t... Is>
     FK_DEVICE_STATIC void write(const Spot<false>& spot, const Lines& targets, const Packs& packs,
-                                std::index_sequence<Is...>) {
+                                lean::index_sequence<Is...>) {
         (LineFor<Along::row, Lanes, Scans>::template write<false>(fk::get<Is>(targets), spot.pack,
                                                                   spot.lanes, fk::get<Is>(packs)),
          ...);
@@ -281,8 +281,8 @@ template <int Lanes, typename StageType, typename Lines>
 FK_DEVICE_STATIC void write_elements(const GpuRow<Lanes>& row, const StageType& stage,
                                      const Lines& lines) {
     using Row = GpuRow<Lanes>;
-    constexpr auto operations = std::make_index_sequence<StageType::Chain::size>();
-    constexpr auto ends = std::make_index_sequence<StageType::Ends::size>();
+    constexpr auto operations = lean::make_index_sequence<StageType::Chain::size>();
+    constexpr auto ends = lean::make_index_sequence<StageType::Ends::size>();
     const auto targets = lines_of(row, stage.ends, NotKept{}, ends);
     const bool aligned = are_whole(lines, operations) && are_whole(targets, ends);
     const std::int64_t end = Row::end_pack(row);

@@ -25,7 +25,7 @@ struct GpuTeam {
 template <GpuPart part, int Number, int Operation, typename Launch, typename Place, typename Stages>
 FK_DEVICE_STATIC void run_stages(const Launch& launch, const Place& place, const Stages& stages) {
     const auto& stage = fk::get<Number>(stages);
-    using StageType = std::decay_t<decltype(stage)>;
+    using StageType = lean::decay_t<decltype(stage)>;
     constexpr Work work = StageType::work;
     constexpr int size = StageType::Chain::size;
     if (takes_part<part, work> && Number >= launch.first && Number < launch.end) {
@@ -37,7 +37,8 @@ FK_DEVICE_STATIC void run_stages(const Launch& launch, const Place& place, const
                 if constexpr (part != GpuPart::whole) return nullptr;
                 return Launch::kept_for(launch, place, Operation + operation);
             };
-            const auto lines = lines_of(place, stage.chain, kept, std::make_index_sequence<size>());
+            const auto lines =
+                lines_of(place, stage.chain, kept, lean::make_index_sequence<size>());
             if constexpr (work == Work::fold) {
                 using Fold = typename Place::template Fold<StageType>;
                 if constexpr (part == GpuPart::join) {

@@ -35,7 +35,7 @@ struct Moved<StreamParams<T, Rank, inner_>> {
 template <typename IOp, bool = fk::hasParams<IOp>>
 struct MovedBy : Moved<void> {};
 template <typename IOp>
-struct MovedBy<IOp, true> : Moved<std::decay_t<decltype(std::declval<IOp&>().params)>> {};
+struct MovedBy<IOp, true> : Moved<lean::decay_t<decltype(lean::declval<IOp&>().params)>> {};
 
 // The same operation on a tile.
 template <typename Operation>
@@ -166,7 +166,7 @@ FK_DEVICE_STATIC void leave_tile(const IOp& iop, const TileIOp& on_tile, const T
 
 template <int Lanes, typename... TileIOps, std::size_t... Is, typename... IOps>
 FK_DEVICE_STATIC void leave_tiles(const fk::Tuple<TileIOps...>& chain, const TilePlace& place,
-                                  std::index_sequence<Is...>, const IOps&... iops) {
+                                  lean::index_sequence<Is...>, const IOps&... iops) {
     (leave_tile<Lanes>(iops, fk::get<Is>(chain), place), ...);
 }
 
@@ -188,7 +188,7 @@ FK_DEVICE_STATIC void run_tile(int columns, int rows, int bits, const IOps&... i
 
 template <int Lanes, typename... IOps, std::size_t... Is>
 FK_DEVICE_STATIC void run_tile(const fk::Tuple<IOps...>& chain, const TilePlace& place, int bits,
-                               int packs, bool are_whole, std::index_sequence<Is...>) {
+                               int packs, bool are_whole, lean::index_sequence<Is...>) {
     if (are_whole && place.columns == packs * Lanes) {
         run_tile<Lanes>(packs * Lanes, place.rows, bits, fk::inside(fk::get<Is>(chain))...);
     } else {
@@ -207,7 +207,7 @@ __global__ void __launch_bounds__(tile_threads)
     const fk::Tuple<decltype(on_tile<Tile, Lanes>(iops, room, place, packs))...> chain{
         on_tile<Tile, Lanes>(iops, room, place, packs)...};
     __syncthreads();
-    constexpr auto indices = std::make_index_sequence<sizeof...(IOps)>();
+    constexpr auto indices = lean::make_index_sequence<sizeof...(IOps)>();
     int bits = 3;
     if constexpr (Tile::is_interleaved) {
         bits = 31 - __clz(packs < tile_threads ? packs : tile_threads);

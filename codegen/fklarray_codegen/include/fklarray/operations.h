@@ -19,7 +19,7 @@ template <typename... Packs>
 struct Registers : fk::Tuple<Packs...> {
     static constexpr std::size_t size = sizeof...(Packs);
     FK_HOST_DEVICE_CNST Registers() {}
-    FK_HOST_DEVICE_CNST explicit Registers(std::in_place_t, const Packs&... packs)
+    FK_HOST_DEVICE_CNST explicit Registers(lean::in_place_t, const Packs&... packs)
         : fk::Tuple<Packs...>(packs...) {}
 
     template <int Slot>
@@ -39,17 +39,17 @@ FK_HOST_DEVICE_STATIC const auto& pick(const File& registers, const Value& value
 }
 
 template <typename File, int Slot, typename Value,
-          typename Indices = std::make_index_sequence<File::size + (Slot == File::size)>>
+          typename Indices = lean::make_index_sequence<File::size + (Slot == File::size)>>
 struct Placed;
 
 // The registers with a value put into register Slot: a new one at the end, or one whose value is
 // not needed any more. Reuse keeps the file as small as the graph is wide, and compilation linear.
 template <typename File, int Slot, typename Value, std::size_t... Is>
-struct Placed<File, Slot, Value, std::index_sequence<Is...>> {
-    using type = Registers<std::decay_t<decltype(pick<Is, Slot>(std::declval<const File&>(),
-                                                                std::declval<const Value&>()))>...>;
+struct Placed<File, Slot, Value, lean::index_sequence<Is...>> {
+    using type = Registers<lean::decay_t<decltype(pick<Is, Slot>(
+        lean::declval<const File&>(), lean::declval<const Value&>()))>...>;
     FK_HOST_DEVICE_STATIC type build(const File& registers, const Value& value) {
-        return type(std::in_place, pick<Is, Slot>(registers, value)...);
+        return type(lean::in_place, pick<Is, Slot>(registers, value)...);
     }
 };
 
@@ -88,7 +88,7 @@ public:
     static constexpr int bytes_read = bytes_of<T, Lanes>(inner);
     DECLARE_READ_PARENT_BASIC
     FK_HOST_DEVICE_FUSE OutputType exec(const fk::Point& thread, const ParamsType& params) {
-        return OutputType(std::in_place, load<Lanes>(thread, params));
+        return OutputType(lean::in_place, load<Lanes>(thread, params));
     }
 #if defined(__CUDACC__)
     FK_DEVICE_STATIC const void* address(const fk::Point& thread, const InstantiableType& read) {
@@ -116,7 +116,7 @@ public:
     FK_STATIC_STRUCT(ScalarRead, Self)
     DECLARE_READ_PARENT_BASIC
     FK_HOST_DEVICE_FUSE OutputType exec(const fk::Point&, const ParamsType& params) {
-        return OutputType(std::in_place, splat<T, Lanes>(params.value));
+        return OutputType(lean::in_place, splat<T, Lanes>(params.value));
     }
     DECLARE_PACK_GEOMETRY
 };
@@ -161,7 +161,8 @@ template <typename Functor, typename File, int Slot, int... Operands>
 struct Apply {
 private:
     using Self = Apply<Functor, File, Slot, Operands...>;
-    using Result = decltype(lift<Functor>(std::declval<const File&>().template get<Operands>()...));
+    using Result =
+        decltype(lift<Functor>(lean::declval<const File&>().template get<Operands>()...));
     using Parent = fk::UnaryOperation<File, typename Placed<File, Slot, Result>::type, Self>;
 
 public:

@@ -4,9 +4,8 @@
 // elements never take a scalar path whose last bit differs.
 #pragma once
 
+#include <fklarray/lean.h>
 #include <fused_kernel/core/utils/utils.h>
-
-#include <type_traits>
 
 namespace fklarray {
 
@@ -99,7 +98,7 @@ struct Pack {
 
 // Floating-point numbers of 16 bits are vectors of their bits.
 template <typename T, int Lanes>
-struct Pack<T, Lanes, std::enable_if_t<is_sixteen_bits<T>>> {
+struct Pack<T, Lanes, lean::enable_if_t<is_sixteen_bits<T>>> {
     using value_type = T;
     static constexpr int lanes = Lanes;
     Vector<std::uint16_t, Lanes> vector;
@@ -147,8 +146,8 @@ struct Pack<Complex<T>, Lanes> {
 template <typename T, int Lanes>
 FK_HOST_DEVICE_STATIC Pack<T, Lanes> splat(T value) {
     Pack<T, Lanes> pack;
-    if constexpr (std::is_arithmetic_v<T>) {
-        using Lane = std::conditional_t<std::is_same_v<T, bool>, unsigned char, T>;
+    if constexpr (lean::is_arithmetic_v<T>) {
+        using Lane = lean::conditional_t<lean::is_same_v<T, bool>, unsigned char, T>;
         pack.vector = static_cast<Lane>(value) - Vector<T, Lanes>{};
     } else {
         for (int lane = 0; lane < Lanes; ++lane) pack.set(lane, value);

@@ -21,16 +21,16 @@ constexpr int partial_values = 32;
 // The least value of a type; infinite where the type has that.
 template <typename T>
 FK_HOST_DEVICE_STATIC T least() {
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (lean::is_floating_point_v<T>) {
         return static_cast<T>(-__builtin_inff());
     } else {
-        return std::is_signed_v<T> ? static_cast<T>(T{1} << (8 * sizeof(T) - 1)) : T{0};
+        return lean::is_signed_v<T> ? static_cast<T>(T{1} << (8 * sizeof(T) - 1)) : T{0};
     }
 }
 
 template <typename T>
 FK_HOST_DEVICE_STATIC T greatest() {
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (lean::is_floating_point_v<T>) {
         return static_cast<T>(__builtin_inff());
     } else {
         return static_cast<T>(~least<T>());
@@ -94,7 +94,7 @@ struct ReductionBy {
     // Whether the result does not depend on the order in which elements are combined. Of equal
     // zeros an extreme is the one that comes last.
     template <typename T>
-    static constexpr bool any_order = std::is_integral_v<T>;
+    static constexpr bool any_order = lean::is_integral_v<T>;
 
     // With the number of the pack in its row, or of the row across which packs lie.
     template <typename T, int Lanes>
@@ -191,7 +191,7 @@ struct PlacedPack {
 };
 
 template <typename T>
-using PackNumber = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
+using PackNumber = lean::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
 
 // The first place of the extreme value, or of NaN.
 template <typename Extreme, typename IsBetter>
@@ -261,8 +261,8 @@ struct Position {
         const auto x = a.value.vector;
         const auto y = b.value.vector;
         auto equal = x == y;
-        if constexpr (std::is_floating_point_v<T>) equal = equal | ((x != x) & (y != y));
-        using Mask = std::decay_t<decltype(equal)>;
+        if constexpr (lean::is_floating_point_v<T>) equal = equal | ((x != x) & (y != y));
+        using Mask = lean::decay_t<decltype(equal)>;
         const Mask earlier = mask_like<Mask>(b.index.vector < a.index.vector);
         return chosen(is_better(y, x) | (equal & earlier), a, b);
     }
@@ -313,7 +313,7 @@ private:
         PlacedPack<T, Index, Lanes> state;
         state.value.vector = select(mask, b.value.vector, a.value.vector);
         state.index.vector =
-            select(mask_like<std::decay_t<decltype(a.index.vector < a.index.vector)>>(mask),
+            select(mask_like<lean::decay_t<decltype(a.index.vector < a.index.vector)>>(mask),
                    b.index.vector, a.index.vector);
         return state;
     }

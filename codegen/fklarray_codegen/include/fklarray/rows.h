@@ -108,7 +108,7 @@ private:
                                      std::int64_t length) {
         const std::int64_t whole = smaller(length / Lanes - x, packs);
         const int valid = whole == packs ? 0 : static_cast<int>(length % Lanes);
-        constexpr auto indices = std::make_index_sequence<subs>();
+        constexpr auto indices = lean::make_index_sequence<subs>();
         if constexpr (StageType::Chain::size <= 2) {
             const std::int64_t even = whole - whole % subs;
             Partials partials = unrolled(inside, row, x, even, indices);
@@ -135,14 +135,14 @@ private:
 
     template <std::size_t... Is>
     FK_HOST_STATIC Partials unrolled(const StageType& inside, const Point& row, std::int64_t x,
-                                     std::int64_t count, std::index_sequence<Is...> indices) {
+                                     std::int64_t count, lean::index_sequence<Is...> indices) {
         return unrolled(inside, row, x, count, indices, (static_cast<void>(Is), S::neutral())...);
     }
 
     // The running values are arguments, of which compilers keep each in a register.
     template <std::size_t... Is, typename... Running>
     FK_HOST_STATIC Partials unrolled(const StageType& inside, const Point& row, std::int64_t x,
-                                     std::int64_t count, std::index_sequence<Is...>,
+                                     std::int64_t count, lean::index_sequence<Is...>,
                                      Running... running) {
         for (std::int64_t step = 0; step < count; step += subs) {
             ((running = S::append(running, at(inside, row, x + step + Is))), ...);
@@ -154,7 +154,7 @@ private:
     template <std::size_t... Is>
     FK_HOST_STATIC void append_rest(Partials& partials, const StageType& inside, const Point& row,
                                     std::int64_t x, int count, int valid,
-                                    std::index_sequence<Is...>) {
+                                    lean::index_sequence<Is...>) {
         const auto append = [&](std::size_t i, const typename S::type& state) FKLARRAY_INLINED {
             partials.values[i] = S::append(partials.values[i], state);
         };
@@ -210,7 +210,7 @@ struct RowScan<Lanes, Stage<Work::scan, Chain, fk::Tuple<Scans...>>> {
                             static_cast<int>(smaller(length - first, Lanes))};
             run_chain(thread, stage.chain, [&](const auto& registers) FKLARRAY_INLINED {
                 take_in(thread, registers, stage.ends, running, part,
-                        std::index_sequence_for<Scans...>());
+                        lean::index_sequence_for<Scans...>());
             });
         }
     }
@@ -230,7 +230,7 @@ private:
     template <typename File, typename Running, std::size_t... Is>
     FK_HOST_STATIC void take_in(const Point& thread, const File& registers,
                                 const fk::Tuple<Scans...>& ends, Running& running, const Part& part,
-                                std::index_sequence<Is...>) {
+                                lean::index_sequence<Is...>) {
         (scan<Scans>(thread, registers.template get<Scans::slot>(), fk::get<Is>(running),
                      fk::get<Is>(ends).params, part),
          ...);

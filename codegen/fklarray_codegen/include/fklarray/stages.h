@@ -67,7 +67,7 @@ FK_HOST_DEVICE_STATIC auto follow(const Point& thread, const Value& value, const
         return body(value);
     } else {
         const auto& iop = fk::get<I>(chain);
-        using IOp = std::decay_t<decltype(iop)>;
+        using IOp = lean::decay_t<decltype(iop)>;
         using Operation = typename IOp::Operation;
         if constexpr (fk::opIs<fk::MidWriteType, IOp>) {
             Operation::exec(thread, value, iop);
@@ -86,7 +86,7 @@ FK_HOST_DEVICE_STATIC auto follow(const Point& thread, const Value& value, const
 template <typename Chain, typename Body>
 FK_HOST_DEVICE_STATIC auto run_chain(const Point& thread, const Chain& chain, const Body& body) {
     const auto& read = fk::get<0>(chain);
-    return follow<1>(thread, std::decay_t<decltype(read)>::Operation::exec(thread, read), chain,
+    return follow<1>(thread, lean::decay_t<decltype(read)>::Operation::exec(thread, read), chain,
                      body);
 }
 
@@ -102,19 +102,20 @@ FK_HOST_STATIC void move_back_iop(IOp& iop, std::int64_t elements) {
 
 template <typename... IOps, std::size_t... Is>
 FK_HOST_DEVICE_STATIC fk::Tuple<IOps...> unbounded(fk::Tuple<IOps...> chain,
-                                                   std::index_sequence<Is...>) {
+                                                   lean::index_sequence<Is...>) {
     (unbind_iop(fk::get<Is>(chain)), ...);
     return chain;
 }
 
 template <typename StageType>
 FK_HOST_DEVICE_STATIC StageType unbounded(const StageType& stage) {
-    return {unbounded(stage.chain, std::make_index_sequence<StageType::Chain::size>()), stage.ends};
+    return {unbounded(stage.chain, lean::make_index_sequence<StageType::Chain::size>()),
+            stage.ends};
 }
 
 template <typename... IOps, std::size_t... Is>
 FK_HOST_STATIC fk::Tuple<IOps...> moved_back(fk::Tuple<IOps...> chain, std::int64_t elements,
-                                             std::index_sequence<Is...>) {
+                                             lean::index_sequence<Is...>) {
     (move_back_iop(fk::get<Is>(chain), elements), ...);
     return chain;
 }
@@ -122,15 +123,15 @@ FK_HOST_STATIC fk::Tuple<IOps...> moved_back(fk::Tuple<IOps...> chain, std::int6
 // The same of packs that start so many elements earlier in their row.
 template <typename StageType>
 FK_HOST_STATIC StageType moved_back(const StageType& stage, std::int64_t elements) {
-    return {moved_back(stage.chain, elements, std::make_index_sequence<StageType::Chain::size>()),
+    return {moved_back(stage.chain, elements, lean::make_index_sequence<StageType::Chain::size>()),
             stage.ends};
 }
 
 template <typename Ends, typename File, std::size_t... Is>
 FK_HOST_DEVICE_STATIC void write_ends(const Point& thread, const File& registers, const Ends& ends,
-                                      std::index_sequence<Is...>) {
-    (std::decay_t<decltype(fk::get<Is>(ends))>::Operation::exec(thread, registers,
-                                                                fk::get<Is>(ends)),
+                                      lean::index_sequence<Is...>) {
+    (lean::decay_t<decltype(fk::get<Is>(ends))>::Operation::exec(thread, registers,
+                                                                 fk::get<Is>(ends)),
      ...);
 }
 
@@ -138,13 +139,13 @@ template <typename StageType>
 FK_HOST_DEVICE_STATIC void run_writes(const Point& thread, const StageType& stage) {
     run_chain(thread, stage.chain, [&](const auto& registers) FKLARRAY_INLINED {
         write_ends(thread, registers, stage.ends,
-                   std::make_index_sequence<StageType::Ends::size>());
+                   lean::make_index_sequence<StageType::Ends::size>());
     });
 }
 
 template <typename... Folds, typename Tuple, std::size_t... Is>
 FK_HOST_DEVICE_STATIC Tuple combine_all(const fk::Tuple<Folds...>*, const Tuple& a, const Tuple& b,
-                                        std::index_sequence<Is...>) {
+                                        lean::index_sequence<Is...>) {
     return Tuple(Folds::Reduction::combine(fk::get<Is>(a), fk::get<Is>(b))...);
 }
 
@@ -178,15 +179,15 @@ struct FoldedStates<Lanes, fk::Tuple<Folds...>> {
     }
 
 private:
-    using Indices = std::index_sequence_for<Folds...>;
+    using Indices = lean::index_sequence_for<Folds...>;
     template <std::size_t... Is>
-    FK_HOST_DEVICE_STATIC auto half(const type& states, int which, std::index_sequence<Is...>) {
+    FK_HOST_DEVICE_STATIC auto half(const type& states, int which, lean::index_sequence<Is...>) {
         return typename FoldedStates<Lanes / 2, Ends>::type(
             Folds::Reduction::half(fk::get<Is>(states), which)...);
     }
     template <std::size_t... Is>
     FK_HOST_DEVICE_STATIC void store_all(const Point& thread, const type& states, const Ends& ends,
-                                         std::index_sequence<Is...>) {
+                                         lean::index_sequence<Is...>) {
         (store(thread, Folds::Reduction::result(fk::get<Is>(states)), fk::get<Is>(ends).params),
          ...);
     }
@@ -255,7 +256,7 @@ struct States<Lanes, fk::Tuple<Folds...>> {
     }
 
 private:
-    using Indices = std::index_sequence_for<Folds...>;
+    using Indices = lean::index_sequence_for<Folds...>;
     template <typename Fold>
     FK_HOST_DEVICE_STATIC typename Fold::Value neutral_of() {
         return Fold::Reduction::template neutral<typename Fold::Value>();
@@ -266,12 +267,12 @@ private:
         return moved_forward(values, shift, valid, neutral_of<Fold>());
     }
     template <std::size_t... Is>
-    FK_HOST_DEVICE_STATIC type append(const type& a, const type& b, std::index_sequence<Is...>) {
+    FK_HOST_DEVICE_STATIC type append(const type& a, const type& b, lean::index_sequence<Is...>) {
         return type(Folds::Reduction::append(fk::get<Is>(a), fk::get<Is>(b))...);
     }
     template <int Step, std::size_t... Is>
     FK_HOST_DEVICE_STATIC typename Folded::type folding(const type& states,
-                                                        std::index_sequence<Is...>) {
+                                                        lean::index_sequence<Is...>) {
         return
             typename Folded::type(Folds::Reduction::template folding<Step>(fk::get<Is>(states))...);
     }
@@ -305,7 +306,7 @@ FK_HOST_STATIC void for_rows(std::int64_t begin, std::int64_t end, const Space<R
 template <typename Operation, typename = void>
 constexpr std::int64_t operation_weight = 1;
 template <typename Operation>
-constexpr std::int64_t operation_weight<Operation, std::enable_if_t<Operation::is_long>> = 8;
+constexpr std::int64_t operation_weight<Operation, lean::enable_if_t<Operation::is_long>> = 8;
 
 template <typename Chain>
 constexpr std::int64_t chain_weight = 0;

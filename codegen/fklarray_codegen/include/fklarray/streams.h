@@ -9,8 +9,6 @@
 #include <fused_kernel/core/data/point.h>
 #include <fused_kernel/core/execution_model/active_threads.h>
 
-#include <utility>
-
 #define FKLARRAY_COLD __attribute__((noinline, cold)) static
 
 namespace fklarray {
@@ -57,7 +55,7 @@ struct StreamParams {
 template <typename Params, typename = void>
 constexpr bool has_space = false;
 template <typename Params>
-constexpr bool has_space<Params, std::void_t<decltype(Params::space)>> = true;
+constexpr bool has_space<Params, lean::void_t<decltype(Params::space)>> = true;
 
 template <typename Params>
 FK_HOST_DEVICE_FUSE void unbind(Params& params) {
@@ -92,7 +90,7 @@ FK_HOST_DEVICE_FUSE std::int64_t row_length(const fk::Point& thread, const Space
 
 // Memory from elsewhere may hold bools that are neither 0 nor 1: they are read as bytes.
 template <typename T>
-using Stored = std::conditional_t<std::is_same_v<T, bool>, unsigned char, T>;
+using Stored = lean::conditional_t<lean::is_same_v<T, bool>, unsigned char, T>;
 
 template <typename T, int Rank, Inner inner>
 FK_HOST_DEVICE_STATIC Stored<T>* row_of(const fk::Point& thread,
@@ -153,8 +151,8 @@ FK_HOST_DEVICE_STATIC void copy_registers(void* to, const void* from) {
 // Lane by lane without a loop: a lane whose number is not known goes through memory.
 template <typename T, int Lanes, int... Is>
 FK_HOST_DEVICE_STATIC void gather(Pack<T, Lanes>& pack, const Stored<T>* from, std::int64_t stride,
-                                  std::integer_sequence<int, Is...>) {
-    if constexpr (std::is_same_v<T, bool>) {
+                                  lean::integer_sequence<int, Is...>) {
+    if constexpr (lean::is_same_v<T, bool>) {
         // Not one after the other: gcc 12 makes masks of the bytes' truth, and leaves them so.
         ((pack.vector[Is] = from[Is * stride]), ...);
         pack.vector = (pack.vector != 0) & 1;
@@ -164,7 +162,7 @@ FK_HOST_DEVICE_STATIC void gather(Pack<T, Lanes>& pack, const Stored<T>* from, s
 }
 template <typename T, int Lanes, int... Is>
 FK_HOST_DEVICE_STATIC void scatter(const Pack<T, Lanes>& pack, Stored<T>* to, std::int64_t stride,
-                                   std::integer_sequence<int, Is...>) {
+                                   lean::integer_sequence<int, Is...>) {
     ((to[Is * stride] = pack.get(Is)), ...);
 }
 
@@ -192,12 +190,12 @@ FK_HOST_DEVICE_STATIC Pack<T, Lanes> load(const fk::Point& thread,
             }
             copy_registers<sizeof(T) * Lanes>(&pack.vector, from);
             // As everywhere else, any byte but 0 is true.
-            if constexpr (std::is_same_v<T, bool>) pack.vector = (pack.vector != 0) & 1;
+            if constexpr (lean::is_same_v<T, bool>) pack.vector = (pack.vector != 0) & 1;
         } else {
             if (__builtin_expect(latest < 0, 0)) {
                 return load_short<T, Lanes>(row, stride, latest + Lanes);
             }
-            gather(pack, from, stride, std::make_integer_sequence<int, Lanes>());
+            gather(pack, from, stride, lean::make_integer_sequence<int, Lanes>());
         }
         return pack;
     }
@@ -221,7 +219,7 @@ FK_HOST_DEVICE_STATIC void store(const fk::Point& thread, const Pack<T, Lanes>& 
     if constexpr (inner == Inner::unit) {
         copy_registers<sizeof(T) * Lanes>(to, &pack.vector);
     } else {
-        scatter(pack, to, stride, std::make_integer_sequence<int, Lanes>());
+        scatter(pack, to, stride, lean::make_integer_sequence<int, Lanes>());
     }
 }
 

@@ -112,7 +112,7 @@ struct Elementary {
     template <typename V, typename... Vs>
     FK_HOST_STATIC V exec(V x, Vs... rest) {
         using Native = Vector<Element<V>, vector_bytes / sizeof(Element<V>)>;
-        if constexpr (std::is_same_v<V, Native>) {
+        if constexpr (lean::is_same_v<V, Native>) {
             return Function::native(x, rest...);
         } else if constexpr (sizeof(V) > sizeof(Native)) {
             return halved<Elementary>(x, rest...);

@@ -9,8 +9,8 @@ namespace fklarray {
 // that never occurs; anything else as it is.
 template <typename V>
 FK_HOST_DEVICE_STATIC auto wrapping(V x) {
-    if constexpr (std::is_integral_v<V>) {
-        return static_cast<std::conditional_t<(sizeof(V) > 4), std::uint64_t, std::uint32_t>>(x);
+    if constexpr (lean::is_integral_v<V>) {
+        return static_cast<lean::conditional_t<(sizeof(V) > 4), std::uint64_t, std::uint32_t>>(x);
     } else {
         return x;
     }
@@ -61,7 +61,7 @@ struct Divide : ComponentFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V a, V b) {
 #if defined(__CUDA_ARCH__)
-        if constexpr (std::is_same_v<V, float>) return quotient(a, b);
+        if constexpr (lean::is_same_v<V, float>) return quotient(a, b);
 #endif
         return static_cast<V>(a / b);
     }
@@ -143,7 +143,7 @@ struct Sign : VectorFunctor {
 
 #if !defined(__CUDACC__) && defined(__clang__) && __has_builtin(__builtin_elementwise_sqrt)
 // Newer versions of clang have this instead of the processor's builtins.
-template <typename V, typename = std::enable_if_t<!is_scalar<V>>>
+template <typename V, typename = lean::enable_if_t<!is_scalar<V>>>
 FK_HOST_STATIC V vector_square_root(V x) {
     return __builtin_elementwise_sqrt(x);
 }

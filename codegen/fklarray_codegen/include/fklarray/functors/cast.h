@@ -13,7 +13,7 @@ struct Cast : ComponentFunctor {
 
     template <typename V>
     FK_HOST_DEVICE_STATIC auto exec(V value) {
-        if constexpr (std::is_same_v<To, bool>) {
+        if constexpr (lean::is_same_v<To, bool>) {
             return is_true(value);
         } else if constexpr (!is_complex<To> && !is_complex<V>) {
             return convert_staged<To>(value);

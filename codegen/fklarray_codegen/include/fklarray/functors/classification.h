@@ -9,7 +9,7 @@ namespace fklarray {
 template <typename V>
 FK_HOST_DEVICE_STATIC Signed<V> magnitude_bits(V x) {
     using Bits = Element<Signed<V>>;
-    constexpr Bits mask = static_cast<Bits>(static_cast<std::make_unsigned_t<Bits>>(-1) >> 1);
+    constexpr Bits mask = static_cast<Bits>(static_cast<lean::make_unsigned_t<Bits>>(-1) >> 1);
     return bit_cast<Signed<V>>(x) & mask;
 }
 

@@ -47,8 +47,8 @@ FK_HOST_DEVICE_STATIC Like<V, T> integer_to_floating(V value) {
 template <typename T, typename V>
 FK_HOST_DEVICE_STATIC Like<V, T> floating_to_integer(V value) {
     constexpr bool wide = sizeof(T) == 8;
-    using Integer = std::conditional_t<wide, std::int64_t, std::int32_t>;
-    if constexpr (std::is_signed_v<T> || sizeof(T) < 4) {
+    using Integer = lean::conditional_t<wide, std::int64_t, std::int32_t>;
+    if constexpr (lean::is_signed_v<T> || sizeof(T) < 4) {
         return integer_to_integer<T>(convert<Integer>(value));
     } else {
         // The upper half of an unsigned type's range is brought down before and up after.
@@ -68,15 +68,15 @@ FK_HOST_DEVICE_STATIC Like<V, T> floating_to_integer(V value) {
 
 template <typename T, typename V>
 FK_HOST_DEVICE_STATIC Like<V, T> convert_staged(V value) {
-    if constexpr (std::is_same_v<T, Element<V>>) {
+    if constexpr (lean::is_same_v<T, Element<V>>) {
         return value;
     } else if constexpr (is_floating<V>) {
-        if constexpr (std::is_floating_point_v<T>) {
+        if constexpr (lean::is_floating_point_v<T>) {
             return convert<T>(value);
         } else {
             return floating_to_integer<T>(value);
         }
-    } else if constexpr (std::is_floating_point_v<T>) {
+    } else if constexpr (lean::is_floating_point_v<T>) {
         return integer_to_floating<T>(value);
     } else {
         return integer_to_integer<T>(value);

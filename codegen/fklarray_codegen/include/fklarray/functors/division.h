@@ -12,7 +12,7 @@ namespace fklarray {
 struct TruncatedQuotient {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V a, V b) {
-        using Real = std::conditional_t<sizeof(Element<V>) == 4, double, float>;
+        using Real = lean::conditional_t<sizeof(Element<V>) == 4, double, float>;
         if constexpr (is_scalar<V> || sizeof(Element<V>) == 8) {
             return static_cast<V>(a / b);
         } else if constexpr (sizeof(Like<V, Real>) > vector_bytes) {

@@ -29,15 +29,15 @@ FK_HOST_DEVICE_STATIC V rounded(V x) {
     if constexpr (!is_floating<V>) {
         return x;
 #if !defined(__CUDACC__) && defined(__AVX__)
-    } else if constexpr (std::is_same_v<V, Vector<float, 8>>) {
+    } else if constexpr (lean::is_same_v<V, Vector<float, 8>>) {
         return __builtin_ia32_roundps256(x, static_cast<int>(mode));
-    } else if constexpr (std::is_same_v<V, Vector<double, 4>>) {
+    } else if constexpr (lean::is_same_v<V, Vector<double, 4>>) {
         return __builtin_ia32_roundpd256(x, static_cast<int>(mode));
 #endif
 #if !defined(__CUDACC__) && defined(__SSE4_1__)
-    } else if constexpr (std::is_same_v<V, Vector<float, 4>>) {
+    } else if constexpr (lean::is_same_v<V, Vector<float, 4>>) {
         return __builtin_ia32_roundps(x, static_cast<int>(mode));
-    } else if constexpr (std::is_same_v<V, Vector<double, 2>>) {
+    } else if constexpr (lean::is_same_v<V, Vector<double, 2>>) {
         return __builtin_ia32_roundpd(x, static_cast<int>(mode));
 #endif
     } else {

@@ -36,7 +36,7 @@ struct Where : ComponentFunctor {
 
     template <typename Condition, typename V>
     FK_HOST_DEVICE_STATIC V exec(Condition condition, V a, V b) {
-        if constexpr (std::is_same_v<Condition, bool>) {
+        if constexpr (lean::is_same_v<Condition, bool>) {
             return condition ? a : b;
         } else if constexpr (is_complex<V>) {
             return V{exec(condition, a.re, b.re), exec(condition, a.im, b.im)};

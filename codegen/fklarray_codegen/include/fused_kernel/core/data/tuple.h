@@ -1,10 +1,8 @@
 // An aggregate of values of different types that lives in registers.
 #pragma once
 
+#include <fklarray/lean.h>
 #include <fused_kernel/core/utils/utils.h>
-
-#include <type_traits>
-#include <utility>
 
 namespace fk {
 namespace tuple_details {
@@ -18,9 +16,9 @@ template <typename Indices, typename... Ts>
 struct Leaves;
 
 template <std::size_t... Is, typename... Ts>
-struct Leaves<std::index_sequence<Is...>, Ts...> : Leaf<Is, Ts>... {
+struct Leaves<lean::index_sequence<Is...>, Ts...> : Leaf<Is, Ts>... {
     FK_HOST_DEVICE_CNST Leaves() : Leaf<Is, Ts>{}... {}
-    FK_HOST_DEVICE_CNST explicit Leaves(std::in_place_t, const Ts&... values)
+    FK_HOST_DEVICE_CNST explicit Leaves(lean::in_place_t, const Ts&... values)
         : Leaf<Is, Ts>{values}... {}
 };
 
@@ -38,14 +36,14 @@ FK_HOST_DEVICE_CNST T& leaf(Leaf<I, T>& from) {
 }  // namespace tuple_details
 
 template <typename... Ts>
-struct Tuple : tuple_details::Leaves<std::index_sequence_for<Ts...>, Ts...> {
-    using Base = tuple_details::Leaves<std::index_sequence_for<Ts...>, Ts...>;
+struct Tuple : tuple_details::Leaves<lean::index_sequence_for<Ts...>, Ts...> {
+    using Base = tuple_details::Leaves<lean::index_sequence_for<Ts...>, Ts...>;
     static constexpr std::size_t size = sizeof...(Ts);
 
     FK_HOST_DEVICE_CNST Tuple() : Base() {}
     template <typename... Us,
-              typename = std::enable_if_t<(sizeof...(Us) == sizeof...(Ts)) && (sizeof...(Us) > 0)>>
-    FK_HOST_DEVICE_CNST Tuple(const Us&... values) : Base(std::in_place, values...) {}
+              typename = lean::enable_if_t<(sizeof...(Us) == sizeof...(Ts)) && (sizeof...(Us) > 0)>>
+    FK_HOST_DEVICE_CNST Tuple(const Us&... values) : Base(lean::in_place, values...) {}
 };
 
 template <typename... Ts>

@@ -19,7 +19,7 @@ struct Executor;
 template <typename Operation, typename = void>
 constexpr bool isLong = false;
 template <typename Operation>
-constexpr bool isLong<Operation, std::enable_if_t<Operation::is_long>> = true;
+constexpr bool isLong<Operation, lean::enable_if_t<Operation::is_long>> = true;
 
 // What a part of a chain leaves for the next one.
 template <typename Value>
@@ -147,11 +147,11 @@ private:
     FK_HOST_STATIC void executeParts(const Point& first, int end, const ReadIOp& read,
                                      const Tuple<IOps...>& chain) {
         constexpr std::size_t partEnd = Parts<IOps...>::endOf(Begin);
-        constexpr auto part = std::make_index_sequence<partEnd - Begin>();
+        constexpr auto part = lean::make_index_sequence<partEnd - Begin>();
         if constexpr (partEnd == sizeof...(IOps)) {
             executePart<Begin>(first, end, read, chain, part);
         } else {
-            using Last = std::decay_t<decltype(get<partEnd - 1>(chain))>;
+            using Last = lean::decay_t<decltype(get<partEnd - 1>(chain))>;
             using Value = typename Last::Operation::OutputType;
             Value values[Parts<IOps...>::points()];
             const Kept<Value> kept{values, first.x};
@@ -163,7 +163,7 @@ private:
     template <std::size_t Begin, typename ReadIOp, typename Chain, std::size_t... Is,
               typename... Ends>
     FK_HOST_STATIC void executePart(const Point& first, int end, const ReadIOp& read,
-                                    const Chain& chain, std::index_sequence<Is...>,
+                                    const Chain& chain, lean::index_sequence<Is...>,
                                     const Ends&... ends) {
         for (Point point = first; point.x < end; ++point.x) {
             Pattern::exec_thread(point, read, get<Begin + Is>(chain)..., ends...);

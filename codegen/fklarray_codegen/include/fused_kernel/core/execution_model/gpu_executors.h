@@ -54,14 +54,14 @@ FK_HOST_DEVICE_FUSE void makeWhole(Params&) {}
 template <typename ReadIOp, typename = void>
 constexpr int elements = 1;
 template <typename ReadIOp>
-constexpr int elements<ReadIOp, std::void_t<decltype(ReadIOp::Operation::lanes)>> =
+constexpr int elements<ReadIOp, lean::void_t<decltype(ReadIOp::Operation::lanes)>> =
     ReadIOp::Operation::lanes;
 
 // Bytes that an Operation reads at a point; 0 is also what one says that does not know.
 template <typename Operation, typename = void>
 constexpr int bytesRead = 0;
 template <typename Operation>
-constexpr int bytesRead<Operation, std::void_t<decltype(Operation::bytes_read)>> =
+constexpr int bytesRead<Operation, lean::void_t<decltype(Operation::bytes_read)>> =
     Operation::bytes_read;
 
 template <typename... IOps>
@@ -106,7 +106,7 @@ FK_DEVICE_STATIC void readAhead(const Point& thread, uint column, uint columns,
 template <typename IOp, typename = void>
 constexpr bool hasParams = false;
 template <typename IOp>
-constexpr bool hasParams<IOp, std::void_t<decltype(std::declval<IOp&>().params)>> = true;
+constexpr bool hasParams<IOp, lean::void_t<decltype(lean::declval<IOp&>().params)>> = true;
 
 template <typename IOp>
 FK_DEVICE_STATIC IOp inside(IOp iOp) {

@@ -27,7 +27,7 @@ struct InputFoldType<void> {
     using Operation = Operation_t;                                                                 \
     using InstanceType = type;                                                                     \
     template <typename Type>                                                                       \
-    static constexpr bool is = std::is_same_v<Type, InstanceType>;
+    static constexpr bool is = lean::is_same_v<Type, InstanceType>;
 
 template <typename Operation_t>
 struct ReadInstantiableOperation final : OperationData<Operation_t> {

@@ -15,7 +15,7 @@ struct OperationData {
 };
 
 template <typename Operation>
-struct OperationData<Operation, std::void_t<typename Operation::BackIOp>> {
+struct OperationData<Operation, lean::void_t<typename Operation::BackIOp>> {
     FK_HOST_DEVICE_CNST OperationData() {}
     FK_HOST_DEVICE_CNST OperationData(const typename Operation::ParamsType& params_,
                                       const typename Operation::BackIOp& backIOp_)

@@ -9,7 +9,7 @@
 //   WriteType     void       exec(Point, input, params)
 #pragma once
 
-#include <type_traits>
+#include <fklarray/lean.h>
 
 namespace fk {
 
@@ -23,7 +23,7 @@ struct MidWriteType;
 struct WriteType;
 
 template <typename Type, typename OpOrIOp>
-constexpr bool opIs = std::is_same_v<typename OpOrIOp::InstanceType, Type>;
+constexpr bool opIs = lean::is_same_v<typename OpOrIOp::InstanceType, Type>;
 
 template <typename OpOrIOp>
 constexpr bool isAnyCompleteReadType = opIs<ReadType, OpOrIOp> || opIs<ReadBackType, OpOrIOp>;
