@@ -63,9 +63,8 @@ _ANSWER = 42
 _REASON_LINES = 6
 # A probe includes what the kernels' headers include: half a toolchain often lacks just these.
 _PROBE = """\
-#include <cmath>
+#include <cstddef>
 #include <cstdint>
-#include <type_traits>
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 #ifdef FKLARRAY_VECTOR_MATH
 typedef float Floats __attribute__((vector_size(16)));
@@ -82,8 +81,8 @@ static bool vector_math(float zero) {
 static bool vector_math(float) { return true; }
 #endif
 EXPORTED int fklarray_probe(float zero) {
-    static_assert(std::is_same<std::uint8_t, unsigned char>::value, "");
-    return vector_math(zero) && std::sqrt(zero) == 0 ? 42 : 1;
+    static_assert(sizeof(std::uint8_t) == 1 && sizeof(std::size_t) == sizeof(void*), "");
+    return vector_math(zero) && __builtin_sqrtf(zero) == 0 ? 42 : 1;
 }
 EXPORTED const char* fklarray_probe_version() { return __VERSION__; }
 EXPORTED int fklarray_probe_is_clang() {

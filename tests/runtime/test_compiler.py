@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fklarray_runtime import (
@@ -89,6 +90,24 @@ def test_a_probe_tells_what_it_tried(working: Compiler) -> None:
     assert "native" not in " ".join(flags(working))
     assert set(target().flags) <= set(flags(working))
     assert ("-DFKLARRAY_VECTOR_MATH=1" in flags(working)) == working.vector_math
+
+
+def test_units_of_ours_link_without_the_library_of_cpp(
+    working: Compiler, unit: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = count_processes(monkeypatch)
+    library = unit.with_suffix(".so")
+    # One with options of its own may need it: the public library's throw.
+    body = "try { throw 1; } catch (int number) { return number - 1; }"
+    unit.write_text(f"#define NUMBER 1\n{UNIT.replace('return 0;', body)}")
+    compile_library(working, unit, library, [unit.parent / "include"], ["-fexceptions"])
+    result = np.zeros(1)
+    Kernel(library, "@Q", [0]).launch([result.ctypes.data])
+    assert result[0] == 41
+    unit.write_text(f"#define NUMBER 2\n{UNIT}")
+    compile_library(working, unit, library, [unit.parent / "include"])
+    bare = working.kind == "gcc" and working.vector_math
+    assert ["-nostdlib" in str(command) for command in started] == [False, bare]
 
 
 @pytest.mark.parametrize(
@@ -251,8 +270,6 @@ def test_compile_and_run(working: Compiler, unit: Path, tmp_path: Path, name: st
     shutil.copy(unit, source)
     compile_library(working, source, folder / "out.so", [folder / "include"], ["-DNUMBER=2"])
     assert sorted(path.name for path in folder.iterdir()) == ["include", "out.so", "unit.cpp"]
-    import numpy as np
-
     result = np.zeros(1)
     Kernel(folder / "out.so", "<Q", [0]).launch([result.ctypes.data])
     assert result[0] == 42
