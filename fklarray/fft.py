@@ -102,7 +102,9 @@ def _over(
     if s is not None and axes is None:
         raise ValueError(f"{function} needs axes for the shape s={tuple(s)}")
     over = None if axes is None else [normalize_axis_index(axis, x.ndim) for axis in axes]
-    if s is not None and over is not None and len(s) == len(over):
+    if s is not None and over is not None:
+        if len(s) != len(over):
+            raise ValueError(f"{function} needs as many lengths as axes, not s={s}, axes={axes}")
         # CuPy does not know the length -1.
         s = [
             x.shape[axis] if length == -1 else length for axis, length in zip(over, s, strict=True)
@@ -122,10 +124,11 @@ def _irfftn(x: Array, s: Sequence[int] | None, axes: Sequence[int] | None, norm:
     along = range(x.ndim) if axes is None else axes
     if not along:
         raise IndexError("irfftn needs an axis")
-    *others, last = along
-    if others:
-        x = ifftn(x, s=None if s is None else tuple(s)[:-1], axes=tuple(others), norm=norm)
-    return irfft(x, n=None if s is None else s[-1], axis=last, norm=norm)
+    *others, last = zip(along, (None,) * len(along) if s is None else s, strict=True)
+    for axis, n in others:
+        x = ifft(x, n=n, axis=axis, norm=norm)
+    axis, n = last
+    return irfft(x, n=n, axis=axis, norm=norm)
 
 
 def fft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Array:

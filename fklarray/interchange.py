@@ -215,7 +215,7 @@ def _queue_for(producer: object) -> int | None:
     """Return the stream that a CUDA tensor is wanted on; None for other producers."""
     about = getattr(producer, "__dlpack_device__", None)
     kind, number = about() if about is not None else DLPACK_CPU
-    is_here = kind == _DLPACK_CUDA and number < device_count()
+    is_here = kind == _DLPACK_CUDA and 0 <= number < device_count()
     return current_stream(number) if is_here else None
 
 

@@ -68,6 +68,7 @@ def test_transforms_over_several_axes(name: str, dtype: str, device: str) -> Non
     for keywords in (
         {"axes": (0, -1)}, {"axes": [1], "norm": "ortho"},
         {"s": (3, 8), "axes": (2, 0), "norm": "forward"}, {"s": (-1, 4), "axes": (0, 1)},
+        {"s": (2, 3, 4), "axes": (0, 0, 1)},
     ):  # fmt: skip
         _check(ours(x, **keywords), numpy(values, **keywords))
 
@@ -118,8 +119,9 @@ def test_transforms_name_what_is_wrong(device: str) -> None:
             function(x, axes=(0, 2))
         with pytest.raises(ValueError, match=f"{name} needs axes"):
             function(x, s=(2, 3))
-        with pytest.raises(ValueError, match="lengths"):
-            function(x, s=(2, 3, 4), axes=(0, 1))
+        for s, axes in (((2, 3, 4), (0, 1)), ((3, 2), (0,)), ((2,), (0, 1))):
+            with pytest.raises(ValueError, match="lengths"):
+                function(x, s=s, axes=axes)
     with pytest.raises(ValueError, match="0"):
         xp.fft.fft(xp.ones((2, 0), device=device))
 

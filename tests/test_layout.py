@@ -212,3 +212,18 @@ def _split(draw: Any, size: int) -> list[int]:
                 factors.append(divisor)
         divisor += 1
     return factors
+
+
+@pytest.mark.parametrize("shape", [(2, 2**33), (2, 2**32 + 64), (65, 2**31 + 64), (2**33 + 64,)])
+@pytest.mark.parametrize("moves", ["unit", "transposed", "apart"])
+def test_rows_are_no_longer_than_a_devices_threads_count(
+    moves: str, shape: tuple[int, ...]
+) -> None:
+    strides = {
+        "unit": contiguous_strides(shape),
+        "transposed": tuple(reversed(contiguous_strides(shape[::-1]))),
+        "apart": (*(shape[-1] + 64 for _ in shape[:-1]), 1),
+    }[moves]
+    found = layout(shape, [strides], [contiguous_strides(shape)], module.DEVICE_ROW)
+    assert math.prod(found.shape) >= math.prod(shape)
+    assert max(found.shape[-2:]) <= module.DEVICE_ROW

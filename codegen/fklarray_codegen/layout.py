@@ -261,7 +261,8 @@ def _in_tiles(
     columns = len(extents) - 1
     if extents[-1] < _FEW_PACKS:
         columns = max(range(len(extents)), key=extents.__getitem__)
-    if extents[columns] < _FEW_PACKS or _periods(extents, moves, readers):
+    is_short, is_long = extents[columns] < _FEW_PACKS, extents[columns] > DEVICE_ROW
+    if is_short or is_long or _periods(extents, moves, readers):
         return extents, moves, ()
     tiles = [
         (axis, _tile_classes(extents, moves, readers, (axis, columns)))
@@ -311,7 +312,9 @@ def _in_rows(
     if periods and any(period for period, _ in periods):
         return *_cut_rows(extents, moves, periods, ROW), periods
     periods = ((0, 0),) * len(moves)
-    if len(extents) == 1 or (math.prod(extents[:-1]) < _SHORT_ROW and extents[-1] > 8 * row):
+    is_long = extents[-1] > 8 * row and math.prod(extents[:-1]) < _SHORT_ROW
+    # A device's threads count no further.
+    if len(extents) == 1 or is_long or extents[-1] > DEVICE_ROW:
         return *_cut_rows(extents, moves, periods, row), periods
     return extents, moves, extents[-1], periods
 

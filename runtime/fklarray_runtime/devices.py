@@ -7,6 +7,7 @@ is in the process, else the legacy default stream, in whose order all other usua
 from __future__ import annotations
 
 import sys
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,11 @@ _STREAM = ffi.typeof("void *")
 _CODE = ffi.typeof("int *")
 _BLOCKS = ffi.typeof("uint64_t[]")
 
+# CuPy's streams on which blocks were used last, and the one that each thread has asked for last,
+# which may be about to get blocks.
 _streams: dict[int, object] = {}
+_current: dict[int, int] = {}
+_streams_lock = threading.Lock()
 
 
 class DeviceError(RuntimeError):
@@ -162,16 +167,19 @@ def current_stream(device: int) -> int:
     handle = int(stream.ptr)
     if handle <= _LAST_STREAM_OF_ALL:
         return LEGACY_STREAM
-    if handle not in _streams:
-        _keep(handle, stream)
+    with _streams_lock:
+        _current[threading.get_ident()] = handle
+        if handle not in _streams:
+            _keep(handle, stream)
     return handle
 
 
 def _keep(handle: int, stream: object) -> None:
     """Keep a stream of CuPy's for as long as blocks were used last on it, and let others go."""
+    asked = set(_current.values())
     for one in list(_streams):
-        if not lib.fkl_device_needs(ffi.cast(_STREAM, one)):
-            _streams.pop(one, None)
+        if one not in asked and not lib.fkl_device_needs(ffi.cast(_STREAM, one)):
+            del _streams[one]
     _streams[handle] = stream
 
 
@@ -212,7 +220,8 @@ def trim_device(device: int) -> None:
     """Give the memory that is kept for reuse back to the device, CuPy's too."""
     cupy: Any = sys.modules.get("cupy")
     if cupy is not None:
-        cupy.get_default_memory_pool().free_all_blocks()
+        with cupy.cuda.Device(device):
+            cupy.get_default_memory_pool().free_all_blocks()
     _check(lib.fkl_device_trim(device), f"trimming the pool of cuda:{device}")
 
 

@@ -206,7 +206,7 @@ def _check(said: list[int]) -> None:
     major, minor, _, device_type, device_id, code, bits, lanes, ndim, *_ = said
     if major != _MAJOR_VERSION:
         raise BufferError(f"DLPack version {major}.{minor} is not supported, only 1.x")
-    if device_type == CUDA and device_id < lib.fkl_device_count():
+    if device_type == CUDA and 0 <= device_id < lib.fkl_device_count():
         pass
     elif device_type not in _HOST_DEVICES:
         name = _DEVICE_NAMES.get(device_type, "unknown")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ import pytest
 
 from fklarray_runtime import (
     LEGACY_STREAM,
+    DeviceError,
     allocate_on,
     current_stream,
     describe_device,
@@ -131,6 +133,26 @@ def test_a_stream_lives_as_long_as_its_memory(monkeypatch: pytest.MonkeyPatch) -
     del other
     _use_another_stream(monkeypatch)
     assert stream() is None
+
+
+def test_a_stream_that_a_thread_has_asked_for_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    context, stream = _current_stream(monkeypatch)
+    with context:
+        current_stream(0)  # and blocks come next
+    del context
+    thread = threading.Thread(target=_use_another_stream, args=(monkeypatch,))
+    thread.start()
+    thread.join()
+    assert stream() is not None
+    _use_another_stream(monkeypatch)
+    assert stream() is None
+
+
+@pytest.mark.parametrize("device", [-1, 99, 10**6])
+def test_devices_that_are_not_there_are_refused(device: int) -> None:
+    for use in (describe_device, trim_device, lambda one: allocate_on(one, 8, LEGACY_STREAM)):
+        with pytest.raises(DeviceError, match=f"cuda:{device}"):
+            use(device)
 
 
 def _use_another_stream(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,13 +54,13 @@ static int enter(int32_t device, Result* result) {
     Context current = NULL;
     *result = FKL_DEVICE_FORKED;
     if (fkl_forked) return -1;
+    *result = INVALID_DEVICE;
+    if (device < 0 || device >= fkl_device_count()) return -1;
     if (devices[device].context == NULL) {
         Device handle;
         Context context = NULL;
         Pool pool = NULL;
         uint64_t everything = UINT64_MAX; /* the pool keeps what is given back, for reuse */
-        *result = INVALID_DEVICE;
-        if (device < 0 || device >= fkl_device_count()) return -1;
         if ((*result = fkl_driver.cuDeviceGet(&handle, device)) != 0 ||
             (*result = fkl_driver.cuDevicePrimaryCtxRetain(&context, handle)) != 0 ||
             (*result = fkl_driver.cuDeviceGetDefaultMemPool(&pool, handle)) != 0 ||
@@ -108,7 +108,7 @@ static Used* used;
 static pthread_mutex_t used_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void count_block(Stream stream, int change) {
-    if (stream == LEGACY_STREAM) return; /* nobody destroys that */
+    if (stream == LEGACY_STREAM || fkl_forked) return; /* nobody destroys that */
     pthread_mutex_lock(&used_lock);
     Used** place = &used;
     while (*place != NULL && (*place)->stream != stream) place = &(*place)->next;
@@ -122,6 +122,7 @@ static void count_block(Stream stream, int change) {
 }
 
 int fkl_device_needs(void* stream) {
+    if (fkl_forked) return 0;
     pthread_mutex_lock(&used_lock);
     const Used* found = used;
     while (found != NULL && found->stream != stream) found = found->next;
@@ -342,6 +343,7 @@ int fkl_device_properties(int32_t device, fkl_device_description* found) {
 
 int fkl_device_trim(int32_t device) {
     Result result;
+    if (device < 0 || device >= fkl_device_count()) return INVALID_DEVICE;
     if (devices[device].context == NULL || fkl_forked) return 0; /* nothing is this process' */
     const int entered = enter(device, &result);
     if (entered < 0) return result;
