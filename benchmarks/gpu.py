@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_ROUNDS = 7
+_ROUNDS = 15
 _SETTLE = 3
 _SIDE = 16384
 

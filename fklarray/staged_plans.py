@@ -52,7 +52,15 @@ def staged(pattern: Pattern, *, of_rows: bool) -> tuple[StagedProgram, Walk, Res
         return None
     if not of_rows and laid_out.inner[-1] == "unit":
         plan = plan_stages(pattern.root, row_leaves, keeps=True)
-    program = StagedProgram(plan, laid_out.direction, laid_out.rank, laid_out.inner)
+    folds = any(stage.work == "fold" for stage in plan.stages)
+    on_device = (pattern.root.place or HOST) != HOST
+    program = StagedProgram(
+        plan,
+        laid_out.direction,
+        laid_out.rank,
+        laid_out.inner,
+        is_shared=on_device and folds and laid_out.is_narrow,
+    )
     if program.direction == "columns" and program.passes > 1 and rows.length(shape) > _MAX_COLUMN:
         return None
     return program, laid_out, _results(plan, pattern)

@@ -102,7 +102,23 @@ TILED: dict[str, Callable[[], tuple[xp.Array, ...]]] = {
     "sum_with_transposed": _sum_with_transposed,
 }
 
-ALL = GRAPHS | STAGED | TILED
+
+def _softmax_of_long_rows() -> tuple[xp.Array, ...]:
+    return (xp.nn.softmax(_array(3, 70_000).to_device("cuda"), axis=1),)
+
+
+def _tall_columns_up_to_each() -> tuple[xp.Array, ...]:
+    x = _array(2000, 600).to_device("cuda")
+    return (xp.cumulative_sum(x, axis=0) / xp.sum(x, axis=0),)
+
+
+# Of arrays on a device, whose rows or columns are few: blocks share them.
+SHARED: dict[str, Callable[[], tuple[xp.Array, ...]]] = {
+    "softmax_of_long_rows": _softmax_of_long_rows,
+    "tall_columns_up_to_each": _tall_columns_up_to_each,
+}
+
+ALL = GRAPHS | STAGED | TILED | SHARED
 
 
 def source(name: str) -> str:

@@ -169,7 +169,8 @@ def test_reductions_are_one_kernel_with_the_hosts_bits(name: str, x: xp.Array) -
 
 
 @pytest.mark.parametrize(
-    "shape", [(1, 1), (1, 100_003), (3, 5000), (257, 33), (5000, 3), (70_001, 1)]
+    "shape",
+    [(1, 1), (1, 100_003), (3, 5000), (257, 33), (5000, 3), (70_001, 1), (9, 70_001), (1030, 1030)],
 )
 @pytest.mark.parametrize("axis", [0, 1, None])
 def test_shapes_of_reductions(shape: tuple[int, int], axis: int | None) -> None:

@@ -223,3 +223,27 @@ def test_walks_choose_what_lies_together_in_memory() -> None:
         found = walk(shape, Rows(1, 2), streams)
         assert found is not None
         assert found.direction == direction
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows", "is_narrow"),
+    [
+        ((255, 1 << 16), Rows(1, 2), True),
+        ((256, 1 << 16), Rows(1, 2), False),
+        ((255, (1 << 16) - 1), Rows(1, 2), False),
+        ((5, 7, 1 << 20), Rows(0, 3), True),
+        ((1024, 1024), Rows(0, 1), True),
+        ((1023, 2048), Rows(0, 1), False),
+        ((1024, 1 << 17), Rows(0, 1), False),
+        ((64, 1024, 1 << 10), Rows(1, 2), True),
+        ((128, 1024, 1 << 10), Rows(1, 2), False),
+    ],
+)
+def test_few_long_rows_and_columns_are_narrow(
+    shape: tuple[int, ...], rows: Rows, is_narrow: bool
+) -> None:
+    kept = contiguous_strides(rows.kept(shape))
+    own = kept[: rows.first] + (0,) * (rows.stop - rows.first) + kept[rows.first :]
+    found = walk(shape, rows, [contiguous_strides(shape), own])
+    assert found is not None
+    assert found.is_narrow == is_narrow

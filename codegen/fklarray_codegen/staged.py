@@ -43,12 +43,15 @@ class StagedProgram:
         Number of dimensions of the index space.
     inner : tuple of {"unit", "broadcast", "strided"}
         Stride class of each stream among the leaves, of each value of rows, of each result.
+    is_shared : bool
+        Whether a device's blocks share the rows, which are few and long.
     """
 
     plan: Plan
     direction: Direction
     rank: int
     inner: tuple[Inner, ...]
+    is_shared: bool = False
 
     @property
     def leaves(self) -> tuple[Node, ...]:
@@ -76,7 +79,8 @@ class StagedProgram:
     @property
     def signature(self) -> str:
         """Canonical text of everything that the translation unit depends on."""
-        return f"{self.direction} of rank {self.rank}\n{self.graph}"
+        shared = "shared " if self.is_shared else ""
+        return f"{shared}{self.direction} of rank {self.rank}\n{self.graph}"
 
     @property
     def graph(self) -> str:
@@ -138,12 +142,13 @@ class StagedProgram:
         if any(op.result == "index" for stage in self.plan.stages for op in stage.reductions):
             dtypes = list(dict.fromkeys([*dtypes, DTYPES["int32"]]))
         names = ", ".join(f"stage{number}" for number in range(len(self.plan.stages)))
+        pattern = ("Shared" if self.is_shared else "") + _PATTERNS[self.direction]
         return unit(
             headers(dtypes, {step.node.op for step in steps}, f"fklarray/{self.direction}.h"),
             dtypes,
             parameters,
             lines,
-            f"fk::executeOperations<{_PATTERNS[self.direction]}<lanes>>(queue, space, {names});",
+            f"fk::executeOperations<{pattern}<lanes>>(queue, space, {names});",
         )
 
     def _stage(self, number: int, stage: Stage, sources: list[Source]) -> list[str]:

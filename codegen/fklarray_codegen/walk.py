@@ -20,6 +20,13 @@ Strides = tuple[int, ...]
 # Rows shorter than this are not worth a pass of their own, nor are fewer neighbours of a row.
 _SHORT_ROW = 20
 _FEW_ROWS = 16
+# Rows so long, and not even so many, leave most of a device idle unless its blocks share them.
+_LONG_ROW = 1 << 16
+_FEW_LONG_ROWS = 256
+# The same of rows across which packs lie: so many elements of so many rows, in fewer columns.
+_LARGE = 1 << 20
+_MANY_ROWS = 1024
+_FEW_COLUMNS = 1 << 17
 # The kernels count threads in int.
 _MAX_THREADS = 2**31 - 1
 
@@ -75,6 +82,15 @@ class Walk:
     def last(self) -> int:
         """Number of elements in the last row of each block of rows: as in the others."""
         return self.shape[-1]
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the rows are too few for a device's blocks to have them each for itself."""
+        if self.direction == "rows":
+            return self.shape[-1] >= _LONG_ROW and math.prod(self.shape[:-1]) < _FEW_LONG_ROWS
+        columns = math.prod(self.shape) // self.shape[-2]
+        is_large = math.prod(self.shape) >= _LARGE and self.shape[-2] >= _MANY_ROWS
+        return is_large and columns < _FEW_COLUMNS
 
     @property
     def periods(self) -> tuple[Period, ...]:

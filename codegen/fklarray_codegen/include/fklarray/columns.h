@@ -8,11 +8,14 @@
 
 namespace fklarray {
 
-template <int Lanes_>
+// A device's blocks may share columns that are few.
+template <int Lanes_, bool areShared = false>
 struct ColumnsDPP {
     static constexpr fk::ParArch PAR_ARCH = fk::defaultParArch;
     static constexpr int Lanes = Lanes_;
 };
+template <int Lanes>
+using SharedColumnsDPP = ColumnsDPP<Lanes, true>;
 
 }  // namespace fklarray
 
@@ -226,8 +229,8 @@ namespace fk {
 
 // Tiles of columns are shared out among threads; where there are too few of them, and one stage
 // only, blocks of rows are.
-template <int Lanes>
-struct Executor<fklarray::ColumnsDPP<Lanes>> {
+template <int Lanes, bool areShared>
+struct Executor<fklarray::ColumnsDPP<Lanes, areShared>> {
     template <typename Space, typename... Stages>
     FK_HOST_STATIC void executeOperations(Stream_<ParArch::CPU>& stream, const Space& space,
                                           const Stages&... stages) {

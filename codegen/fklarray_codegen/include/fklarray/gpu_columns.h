@@ -1,6 +1,6 @@
-// The pattern of columns.h on a GPU. Teams of threads take packs of all rows through all stages;
-// where there are too few packs for that, each stage is a launch of its own in which several blocks
-// share the rows, and what they have folded is joined by another launch.
+// The pattern of columns.h on a GPU. Teams of threads take packs of all rows through all stages; of
+// columns that are shared, each stage is a launch of its own in which several blocks have the rows
+// of a pack, and what they have folded is joined by another launch.
 #pragma once
 
 #include <fklarray/gpu_column_stages.h>
@@ -8,7 +8,7 @@
 #if defined(__CUDACC__)
 namespace fklarray {
 
-template <int Lanes>
+template <int Lanes, bool areShared>
 struct ColumnsDPP;
 
 template <int Rank>
@@ -66,8 +66,8 @@ __global__ void __launch_bounds__(fklarray::gpu_column_threads, 2)
     }
 }
 
-template <int Lanes>
-struct Executor<fklarray::ColumnsDPP<Lanes>> {
+template <int Lanes, bool areShared>
+struct Executor<fklarray::ColumnsDPP<Lanes, areShared>> {
     using Stream = Stream_<ParArch::GPU_NVIDIA>;
     using Work = fklarray::Work;
     using Part = fklarray::GpuPart;
@@ -88,16 +88,14 @@ struct Executor<fklarray::ColumnsDPP<Lanes>> {
         int threads = columns.packs >= widestTile ? least : fklarray::partial_values;
         while (threads > 1 && rows <= threads / 2 * (fklarray::partial_values / least))
             threads /= 2;
-        columns.segments = 1;
-        if (packs * threads < wanted && rows * packs >= dividedWork && rows >= 2 * leastRows) {
+        if constexpr (areShared) {
             const std::int64_t segments = fklarray::quotient_up(2 * wanted, packs * threads);
             columns.segment = leastRows;
             while (columns.segment * segments < rows) columns.segment *= 2;
             columns.segments = fklarray::quotient_up(rows, columns.segment);
-        }
-        if (columns.segments > 1) {
             divide(stream, columns, threads, stages...);
         } else {
+            columns.segments = 1;
             // More threads, if there are few.
             if (packs * threads < wanted && rows >= fklarray::partial_values) {
                 threads = fklarray::partial_values;
@@ -108,9 +106,7 @@ struct Executor<fklarray::ColumnsDPP<Lanes>> {
 
 private:
     static constexpr std::int64_t leastRows = fklarray::chunk_length;
-    // In packs: what repays another launch; and what is read well.
-    static constexpr std::int64_t dividedWork = 1 << 18;
-    static constexpr int widestTile = 64;
+    static constexpr int widestTile = 64;  // in packs: what is read well
 
     // What the folds of all stages can do with.
     template <typename... Stages>
@@ -154,7 +150,7 @@ private:
                                    stages...);
             } else if (works[first] == Work::elements) {
                 launch<Part::segments>(stream, columns, first, end, threads, stages...);
-            } else {
+            } else if constexpr (fklarray::has_whole_stages<Stages...>()) {
                 launch<Part::whole>(stream, columns, first, end, 1, stages...);
             }
             first = end;

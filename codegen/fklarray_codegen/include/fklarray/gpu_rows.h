@@ -1,5 +1,5 @@
-// The pattern of rows.h on a GPU. Teams of threads take whole rows through all stages; where there
-// are too few rows for that, each stage is a launch of its own in which blocks share rows, and what
+// The pattern of rows.h on a GPU. Teams of threads take whole rows through all stages; of rows
+// that are shared, each stage is a launch of its own in which several blocks have a row, and what
 // they have folded is joined by another launch.
 #pragma once
 
@@ -9,7 +9,7 @@
 #if defined(__CUDACC__)
 namespace fklarray {
 
-template <int Lanes>
+template <int Lanes, bool areShared>
 struct RowsDPP;
 
 // `Operations` of all stages; 0 where no row is gone through twice.
@@ -94,8 +94,8 @@ __global__ void __launch_bounds__(row_threads<Rows, part>, row_blocks<Rows, part
     }
 }
 
-template <int Lanes>
-struct Executor<fklarray::RowsDPP<Lanes>> {
+template <int Lanes, bool areShared>
+struct Executor<fklarray::RowsDPP<Lanes, areShared>> {
     using Stream = Stream_<ParArch::GPU_NVIDIA>;
     using Work = fklarray::Work;
     using Part = fklarray::GpuPart;
@@ -110,23 +110,20 @@ struct Executor<fklarray::RowsDPP<Lanes>> {
         rows.space = space;
         rows.rows = std::int64_t{fklarray::rows_of(space)} * fklarray::planes_of(space);
         if (rows.rows == 0 || length == 0) return;
-        const std::int64_t chunks = fklarray::quotient_up(length, fklarray::chunk_length);
-        const int processors = fklarray::gpu_attribute(cudaDevAttrMultiProcessorCount);
-        rows.segments = 1;
-        if (rows.rows < 2 * processors && length >= longRow) {
+        if constexpr (areShared) {
+            const std::int64_t chunks = fklarray::quotient_up(length, fklarray::chunk_length);
+            const int processors = fklarray::gpu_attribute(cudaDevAttrMultiProcessorCount);
             rows.segment = blockThreads / party;
             while (rows.segment * processors * 32 < chunks * rows.rows) rows.segment *= 2;
             rows.segments = fklarray::quotient_up(chunks, rows.segment);
-        }
-        if (rows.segments > 1) {
             divide(stream, rows, stages...);
         } else {
+            rows.segments = 1;
             whole(stream, rows, length, stages...);
         }
     }
 
 private:
-    static constexpr std::int64_t longRow = 1 << 16;
     static constexpr int blockThreads = 256;
     static constexpr int keptBytes = 256;  // for each thread
     // Threads that go through a chunk together; fewer than eight would not read memory well.
@@ -172,7 +169,7 @@ private:
                 launch<Part::join>(stream, rows, first, end, threads, stages...);
             } else if (works[first] == Work::elements) {
                 launch<Part::segments>(stream, rows, first, end, blockThreads, stages...);
-            } else {
+            } else if constexpr (fklarray::has_whole_stages<Stages...>()) {
                 launch<Part::whole>(stream, rows, first, end, leastThreads, stages...);
             }
             first = end;

@@ -14,6 +14,16 @@ template <GpuPart part, Work work>
 constexpr bool takes_part = part == GpuPart::whole || work == Work::fold ||
                             work == (part == GpuPart::segments ? Work::elements : Work::row);
 
+// Whether a launch of blocks that share rows has stages that they cannot share: scans, and what is
+// computed for rows before anything is folded.
+template <typename... Stages>
+constexpr bool has_whole_stages() {
+    constexpr Work works[] = {Stages::work...};
+    bool has = works[0] == Work::row;
+    for (const Work work : works) has = has || work == Work::scan;
+    return has;
+}
+
 // The threads that share a row, or a column of packs.
 struct GpuTeam {
     int thread;

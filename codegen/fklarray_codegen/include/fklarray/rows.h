@@ -6,11 +6,14 @@
 
 namespace fklarray {
 
-template <int Lanes_>
+// A device's blocks may share rows that are few.
+template <int Lanes_, bool areShared = false>
 struct RowsDPP {
     static constexpr fk::ParArch PAR_ARCH = fk::defaultParArch;
     static constexpr int Lanes = Lanes_;
 };
+template <int Lanes>
+using SharedRowsDPP = RowsDPP<Lanes, true>;
 
 }  // namespace fklarray
 
@@ -275,8 +278,8 @@ namespace fk {
 // Rows are shared out among threads; where there are too few of them, the chunks of each are. A
 // thread takes a block of rows through one stage after the other: small enough to stay in the
 // cache, but not a single short row, which would wait for each stage's result.
-template <int Lanes>
-struct Executor<fklarray::RowsDPP<Lanes>> {
+template <int Lanes, bool areShared>
+struct Executor<fklarray::RowsDPP<Lanes, areShared>> {
     template <typename Space, typename... Stages>
     FK_HOST_STATIC void executeOperations(Stream_<ParArch::CPU>& stream, const Space& space,
                                           const Stages&... stages) {
