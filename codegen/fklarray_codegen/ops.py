@@ -164,7 +164,7 @@ _ROWS = (
     # Beyond the standard: functions of `fklarray.special`, named as in SciPy.
     Op("entr",              1, "real floating-point",    "same",  "special",         6,  0, "-x * log(x), 0 at 0 and negative infinity below."),
     Op("erf",               1, "real floating-point",    "same",  "special",         4,  0, "Error function."),
-    Op("erfc",              1, "real floating-point",    "same",  "special",         4,  0, "1 - erf(x), precise where that is small."),
+    Op("erfc",              1, "real floating-point",    "same",  "special",         6,  0, "1 - erf(x), precise where that is small."),
     Op("expit",             1, "real floating-point",    "same",  "special",         6,  0, "Logistic sigmoid, 1 / (1 + exp(-x))."),
     Op("gammaln",           1, "real floating-point",    "same",  "special",         6,  0, "Logarithm of the absolute value of the gamma function."),
     Op("log_ndtr",          1, "real floating-point",    "same",  "special",         6,  0, "Logarithm of `ndtr`, precise in both tails."),
