@@ -29,8 +29,10 @@ import numpy as np
 import report
 
 import fklarray as xp
+from fklarray.kernels import device_compiler
+from fklarray.plans import include_folders
 from fklarray_codegen.ops import OPS, Op
-from fklarray_runtime import describe_device, find_nvcc, nvcc_version
+from fklarray_runtime import describe_device
 
 PATTERNS = 1 << 32
 _PIECE = 1 << 18
@@ -127,7 +129,8 @@ def _about(device: str) -> dict[str, str]:
     if device != "cpu":
         found = describe_device(int(device.partition(":")[2] or 0))
         about["processor"] = f"{found.name} ({found.architecture})"
-        about["compiler"] = f"nvcc {nvcc_version(find_nvcc())}"
+        compiler = device_compiler(found.architecture, include_folders())
+        about["compiler"] = f"{compiler.kind} {compiler.version}"
         about["library"] = f"driver for CUDA {found.driver}"
     return about
 

@@ -88,7 +88,7 @@ def find(
         kernel = load(unit)
         if kernel is not None:
             return kernel
-        units = lacking() if has_compiler(unit.place) else ()
+        units = lacking() if has_compiler(unit.place, unit.include) else ()
         if units:
             kernel = build(unit)
             for single in units:

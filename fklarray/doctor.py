@@ -16,18 +16,18 @@ import fklarray
 from fklarray.config import config
 from fklarray.core import compiled
 from fklarray.evaluation import kernel_cache
+from fklarray.kernels import device_compiler
 from fklarray.on_cupy import where_runs
+from fklarray.plans import include_folders
 from fklarray_runtime import (
     CompilerError,
+    DeviceCompilerNotFound,
     DeviceError,
-    NvccNotFound,
     candidates,
     describe_device,
     device_count,
     device_problem,
     find_compiler,
-    find_nvcc,
-    nvcc_version,
     probe,
     target,
     threads,
@@ -37,6 +37,8 @@ __all__ = ["clear_cache", "run", "show_cache"]
 
 _KIBIBYTE = 1 << 10
 _GIBIBYTE = 1 << 30
+# What a compiler is tried for where there is no device.
+_ARCHITECTURE = "sm_80"
 _LIBRARIES = ("cupy", "torch", "jax", "ml_dtypes", "scipy", "ziglang")
 
 
@@ -104,6 +106,7 @@ def _add_compilers(table: Table) -> bool:
 
 
 def _add_devices(table: Table) -> None:
+    architectures: list[str] = []
     if not device_count():
         table.add_row("NVIDIA devices", f"none: {escape(device_problem())}")
     for number in range(device_count()):
@@ -112,6 +115,7 @@ def _add_devices(table: Table) -> None:
         except DeviceError as error:
             table.add_row(f"cuda:{number}", f"no: {escape(str(error))}")
             continue
+        architectures.append(found.architecture)
         free, total = (round(nbytes / _GIBIBYTE) for nbytes in (found.free, found.total))
         table.add_row(
             f"cuda:{number}",
@@ -119,11 +123,12 @@ def _add_devices(table: Table) -> None:
             f"{found.driver}",
         )
     try:
-        nvcc = find_nvcc()
-    except NvccNotFound as error:
-        table.add_row("nvcc", f"none, device arrays are slow: {escape(str(error))}")
+        compiler = device_compiler((architectures or [_ARCHITECTURE])[0], include_folders())
+    except DeviceCompilerNotFound as error:
+        reason = escape(str(error))
+        table.add_row("compiler for devices", f"none, device arrays are slow: {reason}")
     else:
-        table.add_row("nvcc", f"{escape(str(nvcc))}: {nvcc_version(nvcc)}")
+        table.add_row("compiler for devices", escape(str(compiler)))
     if device_count():
         table.add_row("what is not fused", escape(f"runs on {where_runs('sort', 'cuda:0')}"))
 

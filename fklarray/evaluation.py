@@ -34,6 +34,7 @@ from fklarray.plans import (
     Plan,
     draft_of,
     fused_launch_of,
+    include_folders,
     launch_of,
     lay_out,
     new_plan,
@@ -169,7 +170,7 @@ def evaluate_reduction(
     place = operand[0].place or HOST
     # A scan has NumPy's order, and its bits where NumPy's operation has the kernel's.
     at_once = not reduction.scans or dtype.kind == "complex"
-    is_background = config.compile == "background" and has_compiler(HOST)
+    is_background = config.compile == "background" and has_compiler(HOST, include_folders())
     if place == HOST and is_background and not reduction.scans:
         operand = _rows_last(_in_order(operand, shape), shape, rows)
         shape, rows = matrix_of(shape, rows)
@@ -358,7 +359,7 @@ def _evaluate_reference(
 ) -> None:
     dtypes = result_dtypes(node)
     # In "sync", what is here has no code for its device as a whole.
-    compiles = config.compiles and has_compiler(node.place or HOST)
+    compiles = config.compiles and has_compiler(node.place or HOST, include_folders())
     results = evaluate_on_numpy(node, leaves, shape, _run_alone if compiles else None)
     for result, target, dtype in zip(results, targets, dtypes, strict=True):
         write_values(target, dtype, shape, result)

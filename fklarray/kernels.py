@@ -5,7 +5,6 @@ What a kernel computes is not known here: a unit is a text, and a layout of para
 
 from __future__ import annotations
 
-import hashlib
 import os
 import struct
 import threading
@@ -27,17 +26,19 @@ from fklarray_runtime import (
     BinaryCache,
     CompileError,
     CompilerError,
+    DeviceCompiler,
+    DeviceProbe,
     Kernel,
     LoadError,
     compile_for_gpu,
     compile_library,
     describe_device,
+    digest_of_folders,
     find_compiler,
-    find_nvcc,
+    find_device_compiler,
     flags,
     gpu_flags,
     key,
-    nvcc_version,
 )
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "architecture_of",
     "build",
     "compile_seconds",
+    "device_compiler",
     "has_compiler",
     "is_there",
     "kernel_cache",
@@ -59,6 +61,8 @@ _ABI = "1"
 # The public library needs a newer standard than our headers, and throws.
 _PUBLIC_LIBRARY_OPTIONS = ("-std=c++20", "-fexceptions", "-frtti")
 _MAX_KERNELS = 1024
+# What a compiler is tried with: a header that is a small unit.
+_PROBE = "#include <fklarray/probe.h>\n"
 
 COUNTERS: dict[str, int] = dict.fromkeys(
     (
@@ -187,13 +191,13 @@ def build(unit: Unit, *, shown: bool = True) -> Kernel | None:
     return kernel
 
 
-def has_compiler(place: str) -> bool:
-    """Return whether a compiler for a device works; it is looked for once."""
+def has_compiler(place: str, include: tuple[Path, ...]) -> bool:
+    """Return whether a compiler for a device and these headers works; it is looked for once."""
     try:
         if place == HOST:
             find_compiler(kernel_cache().directory)
         else:
-            _nvcc()
+            device_compiler(architecture_of(place), include)
     except CompilerError:
         return False
     return True
@@ -219,7 +223,7 @@ def _recipe(unit: Unit) -> _Recipe | None:
         {
             "abi": _ABI,
             "source": source,
-            "headers": _header_digest(unit.include),
+            "headers": digest_of_folders(unit.include),
             "compiler": compiler,
             "flags": " ".join(options),
         }
@@ -231,14 +235,14 @@ def _how(unit: Unit) -> tuple[str, Sequence[str], Callable[[Path, Path], None]]:
     """Return the compiler's identity, its flags, and what runs it from one file to another."""
     public = len(unit.include) > 1
     if unit.place != HOST:
-        nvcc, identity = _nvcc()
         architecture = architecture_of(unit.place)
+        found = device_compiler(architecture, unit.include)
         more = _PUBLIC_LIBRARY_OPTIONS[:1] if public else ()
         return (
-            identity,
-            (*gpu_flags(architecture), *more),
+            found.fingerprint,
+            (*gpu_flags(found, architecture), *more),
             lambda text, output: compile_for_gpu(
-                nvcc, architecture, text, output, unit.include, more
+                found, architecture, text, output, unit.include, more
             ),
         )
     compiler = find_compiler(unit.store.directory)
@@ -250,12 +254,17 @@ def _how(unit: Unit) -> tuple[str, Sequence[str], Callable[[Path, Path], None]]:
     )
 
 
-@cache
-def _nvcc() -> tuple[Path, str]:
-    """Return NVIDIA's compiler and its identity."""
-    nvcc = find_nvcc()
-    found = nvcc.stat()
-    return nvcc, f"{nvcc} {found.st_size} {found.st_mtime_ns} {nvcc_version(nvcc)}"
+def device_compiler(architecture: str, include: tuple[Path, ...]) -> DeviceCompiler:
+    """Return the compiler for devices of an architecture; it is looked for once.
+
+    Raises
+    ------
+    DeviceCompilerNotFound
+        If none works.
+    """
+    # With our own headers: those of the public library, if there are any, come before them.
+    probe = DeviceProbe(architecture, _PROBE, include[-1:])
+    return find_device_compiler(probe, kernel_cache().directory)
 
 
 @cache
@@ -337,16 +346,6 @@ def _store(directory: Path | None) -> BinaryCache:
 def kernel_cache() -> BinaryCache:
     """Return the cache of compiled kernels that the settings name."""
     return _store(config.cache_dir)
-
-
-@cache
-def _header_digest(folders: tuple[Path, ...]) -> str:
-    digest = hashlib.sha256()
-    for folder in folders:
-        for header in sorted(path for path in folder.rglob("*") if path.is_file()):
-            digest.update(f"{header.relative_to(folder)}\0".encode())
-            digest.update(header.read_bytes())
-    return digest.hexdigest()
 
 
 @cache

@@ -8,9 +8,9 @@ is as it is.
 
 from __future__ import annotations
 
-from fklarray_runtime.binary_cache import BinaryCache, key
+from fklarray_runtime.binary_cache import BinaryCache, digest_of_folders, key
 from fklarray_runtime.buffer import Buffer, allocate, pool_bytes, set_pool_limit, trim
-from fklarray_runtime.compilation import compile_for_gpu, gpu_flags, stop_compiler
+from fklarray_runtime.compilation import stop_compiler
 from fklarray_runtime.compiler import (
     CompileError,
     Compiler,
@@ -24,6 +24,13 @@ from fklarray_runtime.compiler import (
     probe,
 )
 from fklarray_runtime.cpu import Target, target
+from fklarray_runtime.device_compilation import DeviceCompiler, compile_for_gpu, gpu_flags
+from fklarray_runtime.device_compiler import (
+    DeviceCompilerNotFound,
+    DeviceProbe,
+    find_device_compiler,
+    forget_device_compiler,
+)
 from fklarray_runtime.devices import (
     LEGACY_STREAM,
     DeviceBuffer,
@@ -43,7 +50,6 @@ from fklarray_runtime.devices import (
 )
 from fklarray_runtime.dlpack import Imported, export_capsule, import_capsule, request
 from fklarray_runtime.kernel import Kernel, LaunchError, LoadError, native_functions
-from fklarray_runtime.nvcc import NvccNotFound, find_nvcc, nvcc_version
 from fklarray_runtime.thread_limits import register_threads
 from fklarray_runtime.threads import set_threads, threads
 
@@ -56,13 +62,15 @@ __all__ = [
     "CompilerError",
     "CompilerNotFound",
     "DeviceBuffer",
+    "DeviceCompiler",
+    "DeviceCompilerNotFound",
     "DeviceDescription",
     "DeviceError",
+    "DeviceProbe",
     "Imported",
     "Kernel",
     "LaunchError",
     "LoadError",
-    "NvccNotFound",
     "Target",
     "allocate",
     "allocate_on",
@@ -76,17 +84,18 @@ __all__ = [
     "describe_device",
     "device_count",
     "device_problem",
+    "digest_of_folders",
     "export_capsule",
     "find_compiler",
-    "find_nvcc",
+    "find_device_compiler",
     "flags",
     "forget_compiler",
+    "forget_device_compiler",
     "gpu_flags",
     "import_capsule",
     "key",
     "launch_on",
     "native_functions",
-    "nvcc_version",
     "pool_bytes",
     "probe",
     "request",

@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 import platformdirs
@@ -290,6 +291,17 @@ class BinaryCache:
         for path, _ in entries(self.directory):
             count += remove(path) and path.suffix == _SUFFIX
         return count
+
+
+@cache
+def digest_of_folders(folders: tuple[Path, ...]) -> str:
+    """Return a digest of every file in folders of headers, which are read once."""
+    digest = hashlib.sha256()
+    for folder in folders:
+        for header in sorted(path for path in folder.rglob("*") if path.is_file()):
+            digest.update(f"{header.relative_to(folder)}\0".encode())
+            digest.update(header.read_bytes())
+    return digest.hexdigest()
 
 
 def _is_intact(data: bytes) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -31,15 +32,8 @@ _COMMON_FLAGS = (
     "-fno-rtti",
     "-fopenmp-simd",
 )
-_GPU_FLAGS = (
-    "-std=c++17",
-    "-O3",
-    "-shared",
-    "-Xcompiler=-fPIC,-fvisibility=hidden",
-    "-cudart=static",
-    "-fmad=false",
-)
 _MOST_ERROR_TEXT = 8000
+_REASON_LINES = 6
 _GRACE_SECONDS = 2.0
 
 _running: dict[int, subprocess.Popen[bytes]] = {}  # by the thread that waits for it
@@ -200,61 +194,14 @@ def run_compiler(
             return (arguments, *_run_zig(arguments, folder, environment))
         return (arguments, *_run(arguments, environment))
 
-    _compile(compile_to, source, output.absolute())
+    compile_in_folder(compile_to, source, output.absolute())
 
 
 def _libraries(vector_math: bool) -> tuple[str, ...]:
     return ("-lmvec", "-lm") if vector_math else ("-lm",)
 
 
-def compile_for_gpu(
-    nvcc: Path,
-    architecture: str,
-    source: Path,
-    output: Path,
-    include: Sequence[Path],
-    options: Sequence[str] = (),
-) -> None:
-    """Compile one translation unit, host and device code in one step, with NVIDIA's compiler.
-
-    Parameters
-    ----------
-    nvcc : Path
-        From `find_nvcc`.
-    architecture : str
-        Of the device: ``"sm_90"``. Its machine code is all that the library holds.
-    source, output, include, options
-        As in `compile_library`.
-
-    Raises
-    ------
-    CompileError, OSError
-        As in `compile_library`.
-    """
-
-    def compile_to(result: Path) -> tuple[list[str], int, str]:
-        arguments = [
-            str(nvcc),
-            *gpu_flags(architecture),
-            *options,
-            *[f"-I{path.absolute()}" for path in include],
-            *("-x", "cu", str(source.absolute())),
-            *("-o", str(result)),
-        ]
-        environment = _environment(arguments, str(result.parent), result.parent)
-        return (arguments, *_run(arguments, environment))
-
-    _compile(compile_to, source, output.absolute())
-
-
-def gpu_flags(architecture: str) -> tuple[str, ...]:
-    """List every flag of `compile_for_gpu` that does not depend on the unit."""
-    # What a driver makes of intermediate code depends on the driver: machine code only. Products
-    # and sums are rounded one by one, as on the CPU.
-    return (*_GPU_FLAGS, f"-gencode=arch=compute_{architecture[3:]},code={architecture}")
-
-
-def _compile(
+def compile_in_folder(
     compile_to: Callable[[Path], tuple[list[str], int, str]], source: Path, output: Path
 ) -> None:
     """Run a compiler on a source; its result appears at `output` whole, or not at all."""
@@ -291,6 +238,11 @@ def _environment(command: Sequence[str], folder: str, cache: Path) -> dict[str, 
         environment["ZIG_GLOBAL_CACHE_DIR"] = str(cache / "zig")
         environment["ZIG_LOCAL_CACHE_DIR"] = str(cache / "zig")
     return environment
+
+
+def run_in_folder(arguments: Sequence[str], folder: Path) -> tuple[int, str]:
+    """Run a compiler whose temporary files lie in a folder; its exit status and error text."""
+    return _run(arguments, _environment(arguments, str(folder), folder))
 
 
 def _run(arguments: Sequence[str], environment: dict[str, str]) -> tuple[int, str]:
@@ -344,3 +296,13 @@ def shorten(text: str) -> str:
         return text
     half = _MOST_ERROR_TEXT // 2
     return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+
+
+def first_lines(error: CompileError) -> str:
+    """Say in a line why a compiler that was tried cannot be used."""
+    lines = [line.strip() for line in error.stderr.splitlines() if line.strip()]
+    if not lines:
+        return "it failed without a word"
+    # Before them clang says by which way the file was read.
+    errors = [line for line in lines if re.search("error|fatal", line)] or lines
+    return "it failed: " + " | ".join(errors[:_REASON_LINES])

@@ -26,6 +26,7 @@ from fklarray_runtime.compilation import (
     CompilerError,
     command_flags,
     compile_library,
+    first_lines,
     flags,
     run_compiler,
 )
@@ -60,7 +61,6 @@ SEARCH_ORDER: tuple[tuple[str, ...], ...] = (
 )
 
 _ANSWER = 42
-_REASON_LINES = 6
 # A probe includes what the kernels' headers include: half a toolchain often lacks just these.
 _PROBE = """\
 #include <cstddef>
@@ -214,19 +214,12 @@ def _try(
         version = cast("bytes", loaded.fklarray_probe_version()).decode("utf-8", "replace")
         is_clang = bool(loaded.fklarray_probe_is_clang())
     except CompileError as error:
-        raise CompilerError(_reason(error)) from error
+        raise CompilerError(first_lines(error)) from error
     except (OSError, AttributeError) as error:
         raise CompilerError(f"its library does not work: {error}") from error
     if answer != _ANSWER:
         raise CompilerError("its library gives a wrong answer")
     return "clang" if is_clang else "gcc", version
-
-
-def _reason(error: CompileError) -> str:
-    lines = [line.strip() for line in error.stderr.splitlines() if line.strip()]
-    if not lines:
-        return "it failed without a word"
-    return "it failed: " + " | ".join(lines[:_REASON_LINES])
 
 
 def find_compiler(cache_directory: Path | None = None) -> Compiler:

@@ -13,7 +13,9 @@ FK_DEVICE_STATIC float near_reciprocal(float x) {
 }
 
 // One copy of what is seldom needed.
-static __device__ __noinline__ float slow_quotient(float a, float b) { return a / b; }
+[[maybe_unused]] static __device__ __noinline__ float slow_quotient(float a, float b) {
+    return a / b;
+}
 
 #define FKLARRAY_PAIR_INSTRUCTION(name, instruction)                                               \
     FK_DEVICE_STATIC std::uint32_t name(std::uint32_t a, std::uint32_t b) {                        \

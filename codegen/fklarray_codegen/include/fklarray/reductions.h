@@ -47,8 +47,8 @@ FK_HOST_DEVICE_STATIC Pack<T, Lanes / 2> half_of(const Pack<T, Lanes>& pack, int
 
 // Of a pack that was moved back by `shift`: its `valid` lanes at the front, a value behind them.
 template <typename T, int Lanes>
-FK_HOST_DEVICE_STATIC Pack<T, Lanes> moved_forward(const Pack<T, Lanes>& pack, int shift, int valid,
-                                                   T filler) {
+FK_HOST_DEVICE_STATIC Pack<T, Lanes>
+moved_forward(const Pack<T, Lanes>& pack, [[maybe_unused]] int shift, int valid, T filler) {
 #if defined(__CUDACC__)
     Pack<T, Lanes> result = pack;  // which no GPU moves
     for (int lane = 0; lane < Lanes; ++lane) {

@@ -47,6 +47,13 @@ using NativeDoubles = Vector<double, vector_bytes / sizeof(double)>;
 #define FKLARRAY_NATIVE_2(name)
 #endif
 
+// C's function of one number or its lane. For a device clang knows them by their names alone.
+#if defined(__CUDACC__)
+#define FKLARRAY_C_FUNCTION(name) ::name
+#else
+#define FKLARRAY_C_FUNCTION(name) __builtin_##name
+#endif
+
 // Declares library::name, a function of one or two arguments, for elementary() below.
 #define FKLARRAY_ELEMENTARY_1(name) FKLARRAY_ELEMENTARY_OF(name, FKLARRAY_LIBMVEC_32(v, name)(x))
 #if defined(FKLARRAY_INLINE_MATH)
@@ -59,8 +66,8 @@ using NativeDoubles = Vector<double, vector_bytes / sizeof(double)>;
     namespace library {                                                                            \
     struct name {                                                                                  \
         FKLARRAY_NATIVE_1(name, floats)                                                            \
-        FK_HOST_DEVICE_STATIC float lane(float x) { return __builtin_##name##f(x); }               \
-        FK_HOST_DEVICE_STATIC double lane(double x) { return __builtin_##name(x); }                \
+        FK_HOST_DEVICE_STATIC float lane(float x) { return FKLARRAY_C_FUNCTION(name##f)(x); }      \
+        FK_HOST_DEVICE_STATIC double lane(double x) { return FKLARRAY_C_FUNCTION(name)(x); }       \
     };                                                                                             \
     }
 #define FKLARRAY_ELEMENTARY_2(name)                                                                \
@@ -68,8 +75,12 @@ using NativeDoubles = Vector<double, vector_bytes / sizeof(double)>;
     namespace library {                                                                            \
     struct name {                                                                                  \
         FKLARRAY_NATIVE_2(name)                                                                    \
-        FK_HOST_DEVICE_STATIC float lane(float x, float y) { return __builtin_##name##f(x, y); }   \
-        FK_HOST_DEVICE_STATIC double lane(double x, double y) { return __builtin_##name(x, y); }   \
+        FK_HOST_DEVICE_STATIC float lane(float x, float y) {                                       \
+            return FKLARRAY_C_FUNCTION(name##f)(x, y);                                             \
+        }                                                                                          \
+        FK_HOST_DEVICE_STATIC double lane(double x, double y) {                                    \
+            return FKLARRAY_C_FUNCTION(name)(x, y);                                                \
+        }                                                                                          \
     };                                                                                             \
     }
 

@@ -55,8 +55,10 @@ FK_HOST_DEVICE_STATIC Division<V> divide_integers(V a, V b) {
 
 namespace library {
 struct fmod {
-    FK_HOST_DEVICE_STATIC float lane(float a, float b) { return __builtin_fmodf(a, b); }
-    FK_HOST_DEVICE_STATIC double lane(double a, double b) { return __builtin_fmod(a, b); }
+    FK_HOST_DEVICE_STATIC float lane(float a, float b) { return FKLARRAY_C_FUNCTION(fmodf)(a, b); }
+    FK_HOST_DEVICE_STATIC double lane(double a, double b) {
+        return FKLARRAY_C_FUNCTION(fmod)(a, b);
+    }
 };
 }  // namespace library
 
