@@ -12,12 +12,17 @@
 
 namespace fklarray {
 namespace inlined {
-using Floats = Vector<float, 8>;
-using Ints = Vector<std::int32_t, 8>;
+constexpr int lanes = vector_bytes / sizeof(float);
+using Floats = Vector<float, lanes>;
+using Ints = Vector<std::int32_t, lanes>;
 
 // a * b + c, rounded once.
 FK_HOST_STATIC Floats fused(Floats a, Floats b, Floats c) {
+#if defined(FKLARRAY_AVX512)
+    return __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4);
+#else
     return __builtin_ia32_vfmaddps256(a, b, c);
+#endif
 }
 FK_HOST_STATIC Floats fused(Floats a, float b, Floats c) {
     return fused(a, constant<Floats>(b), c);
@@ -113,7 +118,7 @@ FK_HOST_STATIC Angle reduce(Floats x) {
     Angle angle{fused(multiple, -0x1.846988p-48f, rest), bit_cast<Ints>(rounded)};
     const Ints far = beyond(bit_cast<Ints>(x), greatest_angle);
     if (seldom(far)) {
-        for (int lane = 0; lane < 8; ++lane) {
+        for (int lane = 0; lane < lanes; ++lane) {
             if (far[lane]) reduce_lane(angle, x[lane], lane);
         }
     }
