@@ -33,11 +33,11 @@ using NativeDoubles = Vector<double, library_bytes / sizeof(double)>;
     extern "C" NativeFloats FKLARRAY_LIBMVEC_32(vv, name)(NativeFloats, NativeFloats);             \
     extern "C" NativeDoubles FKLARRAY_LIBMVEC_64(vv, name)(NativeDoubles, NativeDoubles);
 #define FKLARRAY_NATIVE_1(name, V, floats)                                                         \
-    using Floats = V;                                                                              \
+    using Register = V;                                                                            \
     FK_HOST_STATIC V native(V x) { return floats; }                                                \
     FK_HOST_STATIC NativeDoubles native(NativeDoubles x) { return FKLARRAY_LIBMVEC_64(v, name)(x); }
 #define FKLARRAY_NATIVE_2(name)                                                                    \
-    using Floats = NativeFloats;                                                                   \
+    using Register = NativeFloats;                                                                 \
     FK_HOST_STATIC NativeFloats native(NativeFloats x, NativeFloats y) {                           \
         return FKLARRAY_LIBMVEC_32(vv, name)(x, y);                                                \
     }                                                                                              \
@@ -54,9 +54,8 @@ using NativeDoubles = Vector<double, library_bytes / sizeof(double)>;
 // Declares library::name, a function of one or two arguments, for elementary() below.
 #define FKLARRAY_ELEMENTARY_1(name)                                                                \
     FKLARRAY_ELEMENTARY_OF(name, NativeFloats, FKLARRAY_LIBMVEC_32(v, name)(x))
-#if defined(FKLARRAY_INLINE_MATH)
-#define FKLARRAY_ELEMENTARY_INLINED_1(name)                                                        \
-    FKLARRAY_ELEMENTARY_OF(name, inlined::Floats, inlined::name(x))
+#if defined(FKLARRAY_FUSED)
+#define FKLARRAY_ELEMENTARY_INLINED_1(name) FKLARRAY_ELEMENTARY_OF(name, Floats, inlined::name(x))
 #else
 #define FKLARRAY_ELEMENTARY_INLINED_1(name) FKLARRAY_ELEMENTARY_1(name)
 #endif
@@ -118,7 +117,7 @@ struct Elementary {
     template <typename V, typename... Vs>
     FK_HOST_STATIC V exec(V x, Vs... rest) {
         using Native = lean::conditional_t<lean::is_same_v<Element<V>, float>,
-                                           typename Function::Floats, NativeDoubles>;
+                                           typename Function::Register, NativeDoubles>;
         if constexpr (lean::is_same_v<V, Native>) {
             return Function::native(x, rest...);
         } else if constexpr (sizeof(V) > sizeof(Native)) {

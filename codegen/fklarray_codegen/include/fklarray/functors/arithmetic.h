@@ -67,6 +67,9 @@ struct Divide : ComponentFunctor {
     }
 };
 
+template <>
+constexpr bool is_quotient<Divide> = true;
+
 struct Negative : EachComponent {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
