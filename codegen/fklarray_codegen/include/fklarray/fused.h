@@ -22,6 +22,21 @@ FK_HOST_STATIC Floats fused(Floats a, Floats b, Floats c) {
 #endif
 }
 
+// Whether a lane of a is greater than that of b. gcc 12 makes vectors of AVX-512's masks first.
+FK_HOST_STATIC bool any_greater(Ints a, Ints b) {
+#if defined(FKLARRAY_AVX512) && !defined(__clang__)
+    return __builtin_ia32_pcmpgtd512_mask(a, b, -1) != 0;
+#else
+    return any(a > b);
+#endif
+}
+
+}  // namespace fklarray
+#endif
+
+namespace fklarray {
+
+#if defined(FKLARRAY_FUSED) && defined(FKLARRAY_AVX512)
 // A pack of a value that all elements of an array share.
 struct SharedFloats : Pack<float, native_floats> {};
 
@@ -34,18 +49,10 @@ FK_HOST_STATIC Pack<T, Lanes> shared(const Pack<T, Lanes>& pack) {
     return pack;
 }
 
-// Whether a lane of a is greater than that of b. gcc 12 makes vectors of AVX-512's masks first.
-FK_HOST_STATIC bool any_greater(Ints a, Ints b) {
-#if defined(FKLARRAY_AVX512) && !defined(__clang__)
-    return __builtin_ia32_pcmpgtd512_mask(a, b, -1) != 0;
-#else
-    return any(a > b);
-#endif
-}
-
 // The correctly rounded quotient (P. Markstein, "Computation of elementary functions on the IBM
 // RISC System/6000 processor", 1990), for a loop in which b stays the same: compilers take the
-// reciprocal out of it, and a division takes three times as long as what is left.
+// reciprocal out of it. What is left takes half as long as a division of 64 bytes; of 32 bytes it
+// takes as long.
 // benchmarks/quotients.c has tried all divisors with the dividends that are hardest to round.
 FK_HOST_STATIC Floats quotient_by_shared(Floats a, Floats b) {
     // From 2^-60 up to 2^60 products of them are normal numbers: there the magnitude's bits and
@@ -83,10 +90,7 @@ FK_HOST_STATIC auto apply(const Pack<float, native_floats>& a, const SharedFloat
     }
 }
 
-}  // namespace fklarray
 #else
-namespace fklarray {
-
 template <typename Value>
 FK_HOST_DEVICE_STATIC const Value& shared(const Value& pack) {
     return pack;
@@ -95,6 +99,6 @@ template <typename Functor, typename... Packs>
 FK_HOST_DEVICE_STATIC auto apply(const Packs&... packs) {
     return lift<Functor>(packs...);
 }
+#endif
 
 }  // namespace fklarray
-#endif
