@@ -351,9 +351,11 @@ FK_HOST_DEVICE_STATIC Pack<T, Lanes> from_stored_bits(const Pack<Bits, Lanes>& b
     return pack;
 }
 
-// Whether a functor is the division of floating-point numbers.
+// What it matters to know of a functor: that it divides floating-point numbers, or only casts.
 template <typename Functor>
 constexpr bool is_quotient = false;
+template <typename Functor>
+constexpr bool is_cast = false;
 
 // What computes two numbers at once, in types for which there is such a thing.
 template <typename T, typename Name, typename... Rest>

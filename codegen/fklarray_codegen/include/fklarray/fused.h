@@ -43,6 +43,9 @@ struct SharedFloats : Pack<float, native_floats> {};
 template <typename Pack>
 constexpr bool is_shared = lean::is_same_v<Pack, SharedFloats>;
 
+// A pack of what were integers: 0, or at least 1 and at most 2^64.
+struct WholeFloats : Pack<float, native_floats> {};
+
 FK_HOST_STATIC SharedFloats shared(const Pack<float, native_floats>& pack) { return {pack}; }
 template <typename T, int Lanes>
 FK_HOST_STATIC Pack<T, Lanes> shared(const Pack<T, Lanes>& pack) {
@@ -54,42 +57,56 @@ FK_HOST_STATIC Pack<T, Lanes> shared(const Pack<T, Lanes>& pack) {
 // reciprocal out of it. What is left takes half as long as a division of 64 bytes; of 32 bytes it
 // takes as long.
 // benchmarks/quotients.c has tried all divisors with the dividends that are hardest to round.
+template <bool is_whole>
 FK_HOST_STATIC Floats quotient_by_shared(Floats a, Floats b) {
     // From 2^-60 up to 2^60 products of them are normal numbers: there the magnitude's bits and
     // this offset make one of the lowest integers. Where b lies elsewhere nothing does.
     constexpr std::int32_t least = (127 - 60) << 23;
     constexpr std::int32_t most = (127 + 60) << 23;
     constexpr std::int32_t to_lowest = INT32_MAX - least + 1;
+    const Ints limit = constant<Ints>(INT32_MIN + (most - 1 - least));
     const Ints divisor = bit_cast<Ints>(b) & 0x7fffffff;
-    const Ints offset =
-        select((divisor >= least) & (divisor < most), constant<Ints>(to_lowest), Ints{});
     const Floats reciprocal = 1 / b;
     const Floats near = a * reciprocal;
-    const Floats rest = fused(-near, b, a);
-    const Floats nearest = fused(rest, reciprocal, near);
-    const Ints place = (bit_cast<Ints>(a) & 0x7fffffff) + offset;
-    const bool is_far = any_greater(place, constant<Ints>(INT32_MIN + (most - 1 - least)));
-    return __builtin_expect(is_far, 0) ? a / b : nearest;
+    const Floats nearest = fused(fused(-near, b, a), reciprocal, near);
+    Ints place = divisor + to_lowest;
+    if constexpr (!is_whole) {
+        const Ints offset = select(place > limit, Ints{}, constant<Ints>(to_lowest));
+        place = (bit_cast<Ints>(a) & 0x7fffffff) + offset;
+    }
+    return __builtin_expect(any_greater(place, limit), 0) ? a / b : nearest;
 }
 
-// The functor on packs, of which it may matter that all elements share one.
-template <typename Functor, typename... Packs>
-FK_HOST_STATIC auto apply(const Packs&... packs) {
-    if constexpr ((is_shared<Packs> && ...)) {
-        return shared(lift<Functor>(packs...));
+// The functor on packs, of which it may matter what is known beforehand.
+template <typename Functor, typename First, typename... Rest>
+FK_HOST_STATIC auto apply(const First& first, const Rest&... rest) {
+    const auto result = lift<Functor>(first, rest...);
+    using Result = lean::decay_t<decltype(result)>;
+    if constexpr (is_shared<First> && (is_shared<Rest> && ...)) {
+        return shared(result);
+    } else if constexpr (is_cast<Functor> && lean::is_integral_v<typename First::value_type> &&
+                         lean::is_same_v<Result, Pack<float, native_floats>>) {
+        return WholeFloats{result};
     } else {
-        return lift<Functor>(packs...);
+        return result;
     }
 }
 template <typename Functor>
 FK_HOST_STATIC auto apply(const Pack<float, native_floats>& a, const SharedFloats& b) {
     if constexpr (is_quotient<Functor>) {
-        return pack_of<float, native_floats>(quotient_by_shared(a.vector, b.vector));
+        return pack_of<float, native_floats>(quotient_by_shared<false>(a.vector, b.vector));
     } else {
         return lift<Functor>(a, b);
     }
 }
-
+template <typename Functor>
+FK_HOST_STATIC auto apply(const WholeFloats& a, const SharedFloats& b) {
+    if constexpr (is_quotient<Functor>) {
+        return pack_of<float, native_floats>(quotient_by_shared<true>(a.vector, b.vector));
+    } else {
+        return lift<Functor>(a, b);
+    }
+}
 #else
 template <typename Value>
 FK_HOST_DEVICE_STATIC const Value& shared(const Value& pack) {
