@@ -40,6 +40,16 @@ FK_HOST_DEVICE_STATIC T greatest() {
 template <typename T, int Lanes>
 FK_HOST_DEVICE_STATIC Pack<T, Lanes / 2> half_of(const Pack<T, Lanes>& pack, int which) {
     Pack<T, Lanes / 2> half;
+#if defined(FKLARRAY_AVX512) && !defined(__clang__)
+    // gcc 12 takes a register of 64 bytes apart in memory.
+    if constexpr (sizeof(pack) == 64) {
+        using Words = Vector<long long, 8>;
+        const Words words = bit_cast<Words>(pack);
+        return bit_cast<Pack<T, Lanes / 2>>(
+            which == 0 ? __builtin_shufflevector(words, words, 0, 1, 2, 3)
+                       : __builtin_shufflevector(words, words, 4, 5, 6, 7));
+    }
+#endif
     __builtin_memcpy(&half, reinterpret_cast<const char*>(&pack) + which * sizeof(half),
                      sizeof(half));
     return half;
