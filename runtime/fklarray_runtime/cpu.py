@@ -13,10 +13,12 @@ LEVEL_VARIABLE = "FKLARRAY_CPU_LEVEL"
 # The x86-64 psABI's levels, in the words of /proc/cpuinfo (pni is SSE3, abm is LZCNT).
 _V2_FEATURES = ("cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3")
 _V3_FEATURES = ("abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave")
+_V4_FEATURES = ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
 _LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("v1", ()),
     ("v2", _V2_FEATURES),
     ("v3", _V2_FEATURES + _V3_FEATURES),
+    ("v4", _V2_FEATURES + _V3_FEATURES + _V4_FEATURES),
 )
 
 
@@ -81,7 +83,7 @@ def target() -> Target:
     Returns
     -------
     Target
-        The highest of x86-64-v1, v2 and v3 that the processor has, or the one that
+        The highest of x86-64-v1, v2, v3 and v4 that the processor has, or the one that
         FKLARRAY_CPU_LEVEL names; the baseline on other architectures.
 
     Raises

@@ -14,8 +14,8 @@ HEADERS = sorted(path.relative_to(INCLUDE).as_posix() for path in INCLUDE.rglob(
 
 COMPILERS = (("g++",), ("clang++", "clang++-19"))
 WARNINGS = ("-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-fopenmp-simd")
-WIDE_VECTORS = ("-march=x86-64-v3",) if platform.machine() == "x86_64" else ()
-VARIANTS = (WIDE_VECTORS, ("-DFKLARRAY_VECTOR_MATH=1",))
+LEVELS = (("-march=x86-64-v3",), ("-march=x86-64-v4",)) if platform.machine() == "x86_64" else ()
+VARIANTS = (*LEVELS, ("-DFKLARRAY_VECTOR_MATH=1",))
 
 
 def _find(names: tuple[str, ...]) -> str:

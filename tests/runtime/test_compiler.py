@@ -350,6 +350,11 @@ def test_a_library_without_entry_or_no_library_at_all(tmp_path: Path, working: C
 @pytest.mark.skipif(target().architecture != "x86-64", reason="levels of x86-64")
 def test_levels(monkeypatch: pytest.MonkeyPatch) -> None:
     every = frozenset(cpu._V2_FEATURES + cpu._V3_FEATURES)
+    with_avx512 = every | set(cpu._V4_FEATURES)
+    monkeypatch.setattr(cpu, "_processor_features", lambda: with_avx512)
+    assert target().flags == ("-march=x86-64-v4",)
+    monkeypatch.setattr(cpu, "_processor_features", lambda: with_avx512 - {"avx512dq"})
+    assert target().flags == ("-march=x86-64-v3",)
     monkeypatch.setattr(cpu, "_processor_features", lambda: every)
     assert target().flags == ("-march=x86-64-v3",)
     assert {"avx2", "fma", "abm"} <= set(target().features)

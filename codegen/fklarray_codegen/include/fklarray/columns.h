@@ -32,11 +32,6 @@ struct Tile {
     bool is_last;  // of its rows
 };
 
-// Bytes of a core's second-level cache.
-#if !defined(FKLARRAY_CACHE_BYTES)
-#define FKLARRAY_CACHE_BYTES (512 << 10)
-#endif
-
 // Running values of a tile: in half of that cache, since what is read goes through it too.
 template <int Lanes, typename StageType>
 class ColumnFold {

@@ -15,6 +15,11 @@
 
 namespace fklarray {
 
+template <typename Format>
+struct Widen;
+template <typename Format>
+struct RoundTo;
+
 // binary16 of IEEE 754: 5 bits of exponent, 10 of fraction.
 struct Binary16 {
     static constexpr std::int16_t infinity = 0x7c00;
@@ -29,6 +34,8 @@ struct Binary16 {
 #if defined(FKLARRAY_F16C)
         if constexpr (sizeof(V) == 16) {
             return __builtin_ia32_vcvtph2ps256(bit_cast<Vector<short, 8>>(stored));
+        } else if constexpr (sizeof(V) == 32) {
+            return halved<Widen<Binary16>>(stored);
         } else
 #endif
         {
@@ -52,6 +59,8 @@ struct Binary16 {
 #if defined(FKLARRAY_F16C)
         if constexpr (lean::is_same_v<V, Vector<float, 8>>) {
             return bit_cast<Like<V, std::uint16_t>>(__builtin_ia32_vcvtps2ph256(value, 0));
+        } else if constexpr (lean::is_same_v<V, Vector<float, 16>>) {
+            return halved<RoundTo<Binary16>>(value);
         } else
 #endif
         {

@@ -155,8 +155,23 @@ FK_HOST_DEVICE_STATIC Like<V, T> convert(V value) {
 template <typename T, typename V>
 FK_HOST_DEVICE_STATIC Like<V, T> widen(V value) {
 #if defined(__AVX2__) && !defined(__clang__) && !defined(__CUDACC__)
-    // gcc takes up to seven instructions where this is one.
-    if constexpr (sizeof(T) == 4 && sizeof(Element<V>) == 1 && sizeof(V) == 8) {
+    // gcc takes up to eight instructions where this is one.
+#if defined(FKLARRAY_AVX512)
+    if constexpr (sizeof(T) == 4 && sizeof(Element<V>) == 1 && sizeof(V) == 16) {
+        const auto bytes = bit_cast<Vector<char, 16>>(value);
+        const Vector<int, 16> none{};
+        return is_signed<V>
+                   ? bit_cast<Like<V, T>>(__builtin_ia32_pmovsxbd512_mask(bytes, none, -1))
+                   : bit_cast<Like<V, T>>(__builtin_ia32_pmovzxbd512_mask(bytes, none, -1));
+    } else if constexpr (sizeof(T) == 4 && sizeof(Element<V>) == 2 && sizeof(V) == 32) {
+        const auto words = bit_cast<Vector<short, 16>>(value);
+        const Vector<int, 16> none{};
+        return is_signed<V>
+                   ? bit_cast<Like<V, T>>(__builtin_ia32_pmovsxwd512_mask(words, none, -1))
+                   : bit_cast<Like<V, T>>(__builtin_ia32_pmovzxwd512_mask(words, none, -1));
+    } else
+#endif
+        if constexpr (sizeof(T) == 4 && sizeof(Element<V>) == 1 && sizeof(V) == 8) {
         const Vector<std::uint64_t, 2> low = {bit_cast<std::uint64_t>(value), 0};
         const auto bytes = bit_cast<Vector<char, 16>>(low);
         return is_signed<V> ? bit_cast<Like<V, T>>(__builtin_ia32_pmovsxbd256(bytes))
@@ -179,7 +194,18 @@ FK_HOST_DEVICE_STATIC Like<V, T> widen(V value) {
 // Integers to an integer type of at most their size, halving it step by step.
 template <typename T, typename V>
 FK_HOST_DEVICE_STATIC Like<V, T> narrow(V value) {
-    if constexpr (2 * sizeof(T) < sizeof(Element<V>)) {
+#if defined(FKLARRAY_AVX512) && !defined(__clang__)
+    if constexpr (sizeof(T) == 1 && sizeof(Element<V>) == 4 && sizeof(V) == 64) {
+        const Vector<char, 16> none{};
+        return bit_cast<Like<V, T>>(
+            __builtin_ia32_pmovdb512_mask(bit_cast<Vector<int, 16>>(value), none, -1));
+    } else if constexpr (sizeof(T) == 2 && sizeof(Element<V>) == 4 && sizeof(V) == 64) {
+        const Vector<short, 16> none{};
+        return bit_cast<Like<V, T>>(
+            __builtin_ia32_pmovdw512_mask(bit_cast<Vector<int, 16>>(value), none, -1));
+    } else
+#endif
+        if constexpr (2 * sizeof(T) < sizeof(Element<V>)) {
         return narrow<T>(convert<typename IntegerOf<sizeof(Element<V>) / 2>::unsigned_type>(value));
     } else {
         return convert<T>(value);
@@ -194,6 +220,9 @@ FK_HOST_DEVICE_STATIC bool any(V value) {
 #else
     if constexpr (is_scalar<V>) {
         return value != 0;
+    } else if constexpr (sizeof(V) > 32) {
+        const auto part = bit_cast<Halves<Vector<Element<V>, Shape<V>::lanes / 2>>>(value);
+        return any(part.low | part.high);
 #if defined(__AVX__)
     } else if constexpr (sizeof(V) == 32) {
         return __builtin_ia32_pmovmskb256(bit_cast<Vector<char, 32>>(value != 0)) != 0;
@@ -321,6 +350,12 @@ FK_HOST_DEVICE_STATIC Pack<T, Lanes> from_stored_bits(const Pack<Bits, Lanes>& b
 #endif
     return pack;
 }
+
+// What it matters to know of a functor: that it divides floating-point numbers, or only casts.
+template <typename Functor>
+constexpr bool is_quotient = false;
+template <typename Functor>
+constexpr bool is_cast = false;
 
 // What computes two numbers at once, in types for which there is such a thing.
 template <typename T, typename Name, typename... Rest>

@@ -5,20 +5,14 @@
 // (benchmarks/every_float.py).
 #pragma once
 
-#include <fklarray/functor.h>
+#include <fklarray/fused.h>
 
-#if defined(__AVX2__) && defined(__FMA__) && !defined(__CUDACC__)
-#define FKLARRAY_INLINE_MATH 1
+#if defined(FKLARRAY_FUSED)
 
 namespace fklarray {
 namespace inlined {
-using Floats = Vector<float, 8>;
-using Ints = Vector<std::int32_t, 8>;
+using fklarray::fused;
 
-// a * b + c, rounded once.
-FK_HOST_STATIC Floats fused(Floats a, Floats b, Floats c) {
-    return __builtin_ia32_vfmaddps256(a, b, c);
-}
 FK_HOST_STATIC Floats fused(Floats a, float b, Floats c) {
     return fused(a, constant<Floats>(b), c);
 }
@@ -33,11 +27,10 @@ FK_HOST_STATIC Floats fused(Floats a, float b, float c) {
 constexpr float round_up_to_integer = 0x1.8p23f;
 
 FK_HOST_STATIC Ints magnitude_bits(Floats x) { return bit_cast<Ints>(x) & 0x7fffffff; }
-FK_HOST_STATIC Ints beyond(Ints magnitude, float limit) {
-    return magnitude > bit_cast<Ints>(constant<Floats>(limit));
-}
 // Rare, and without calls: a call would throw every constant of the loop out of its register.
-FK_HOST_STATIC bool seldom(Ints mask) { return __builtin_expect(any(mask), 0); }
+FK_HOST_STATIC bool seldom_beyond(Ints magnitude, float limit) {
+    return __builtin_expect(any_greater(magnitude, bit_cast<Ints>(constant<Floats>(limit))), 0);
+}
 
 struct Power {
     Floats fraction;  // exp(x) is 2^exponent times this
@@ -57,7 +50,7 @@ FK_HOST_STATIC Power power(Floats x) {
 }
 
 FK_HOST_STATIC Floats exp(Floats x) {
-    if (seldom(beyond(magnitude_bits(x), 87))) {
+    if (seldom_beyond(magnitude_bits(x), 87)) {
         // 2^exponent may be no normal number: by two factors, of which the last one rounds.
         const Floats least = constant<Floats>(-110), greatest = constant<Floats>(100);
         const auto [fraction, bits] = power(x < least ? least : (x > greatest ? greatest : x));
@@ -111,10 +104,9 @@ FK_HOST_STATIC Angle reduce(Floats x) {
     Floats rest = fused(multiple, -0x1.921fb4p0f, x);
     rest = fused(multiple, -0x1.4442d0p-24f, rest);
     Angle angle{fused(multiple, -0x1.846988p-48f, rest), bit_cast<Ints>(rounded)};
-    const Ints far = beyond(bit_cast<Ints>(x), greatest_angle);
-    if (seldom(far)) {
-        for (int lane = 0; lane < 8; ++lane) {
-            if (far[lane]) reduce_lane(angle, x[lane], lane);
+    if (seldom_beyond(bit_cast<Ints>(x), greatest_angle)) {
+        for (int lane = 0; lane < native_floats; ++lane) {
+            if (!(x[lane] <= greatest_angle)) reduce_lane(angle, x[lane], lane);
         }
     }
     return angle;

@@ -3,7 +3,7 @@
 // array operations put their result into one register, and writes store one and change none.
 #pragma once
 
-#include <fklarray/functor.h>
+#include <fklarray/fused.h>
 #include <fklarray/streams.h>
 #include <fused_kernel/core/data/tuple.h>
 #include <fused_kernel/core/execution_model/operation_model/operation_model.h>
@@ -145,14 +145,14 @@ template <typename File, int Slot, typename T, int Lanes>
 struct LoadScalar {
 private:
     using Self = LoadScalar<File, Slot, T, Lanes>;
-    using Parent =
-        fk::BinaryOperation<File, T, typename Placed<File, Slot, Pack<T, Lanes>>::type, Self>;
+    using Value = lean::decay_t<decltype(shared(lean::declval<const Pack<T, Lanes>&>()))>;
+    using Parent = fk::BinaryOperation<File, T, typename Placed<File, Slot, Value>::type, Self>;
 
 public:
     FK_STATIC_STRUCT(LoadScalar, Self)
     DECLARE_BINARY_PARENT
     FK_HOST_DEVICE_FUSE OutputType exec(const InputType& registers, const ParamsType& value) {
-        return place<Slot>(registers, splat<T, Lanes>(value));
+        return place<Slot>(registers, shared(splat<T, Lanes>(value)));
     }
 };
 
@@ -162,7 +162,7 @@ struct Apply {
 private:
     using Self = Apply<Functor, File, Slot, Operands...>;
     using Result =
-        decltype(lift<Functor>(lean::declval<const File&>().template get<Operands>()...));
+        decltype(apply<Functor>(lean::declval<const File&>().template get<Operands>()...));
     using Parent = fk::UnaryOperation<File, typename Placed<File, Slot, Result>::type, Self>;
 
 public:
@@ -170,7 +170,7 @@ public:
     DECLARE_UNARY_PARENT
     static constexpr bool is_long = Functor::is_long;
     FK_HOST_DEVICE_FUSE OutputType exec(const InputType& registers) {
-        return place<Slot>(registers, lift<Functor>(registers.template get<Operands>()...));
+        return place<Slot>(registers, apply<Functor>(registers.template get<Operands>()...));
     }
 };
 

@@ -9,7 +9,10 @@
 
 namespace fklarray {
 
-#if defined(__AVX2__)
+#if defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#define FKLARRAY_AVX512 1
+constexpr int vector_bytes = 64;
+#elif defined(__AVX2__)
 constexpr int vector_bytes = 32;
 #else
 constexpr int vector_bytes = 16;
@@ -67,12 +70,15 @@ FK_HOST_DEVICE_STATIC Pack<T, Lanes> splat(T value) {
     return pack;
 }
 #else
-// How many elements a pack holds in a kernel over these types: the widest fills one register.
+constexpr int most_lanes = 32;
+
+// How many elements a pack holds in a kernel over these types: the widest fills one register, or
+// there are as many as a reduction has partial values.
 template <typename... Ts>
 constexpr int pack_lanes() {
     int widest = 1;
     ((widest = component_bytes<Ts> > widest ? component_bytes<Ts> : widest), ...);
-    return vector_bytes / widest;
+    return vector_bytes / widest < most_lanes ? vector_bytes / widest : most_lanes;
 }
 
 template <typename T, int Lanes>

@@ -40,10 +40,48 @@ FK_HOST_DEVICE_STATIC T greatest() {
 template <typename T, int Lanes>
 FK_HOST_DEVICE_STATIC Pack<T, Lanes / 2> half_of(const Pack<T, Lanes>& pack, int which) {
     Pack<T, Lanes / 2> half;
+#if defined(FKLARRAY_AVX512) && !defined(__clang__)
+    // gcc 12 takes a register of 64 bytes apart in memory.
+    if constexpr (sizeof(pack) == 64) {
+        using Words = Vector<long long, 8>;
+        const Words words = bit_cast<Words>(pack);
+        return bit_cast<Pack<T, Lanes / 2>>(
+            which == 0 ? __builtin_shufflevector(words, words, 0, 1, 2, 3)
+                       : __builtin_shufflevector(words, words, 4, 5, 6, 7));
+    }
+#endif
     __builtin_memcpy(&half, reinterpret_cast<const char*>(&pack) + which * sizeof(half),
                      sizeof(half));
     return half;
 }
+
+#if defined(__AVX2__) && !defined(__CUDACC__)
+struct EightWords {
+    using Words = Vector<std::int32_t, 8>;
+    static constexpr Words places = {0, 1, 2, 3, 4, 5, 6, 7};
+    FK_HOST_STATIC Words permuted(Words words, Words from) {
+        return __builtin_ia32_permvarsi256(words, from);
+    }
+};
+#if defined(FKLARRAY_AVX512)
+struct SixteenWords {
+    using Words = Vector<std::int32_t, 16>;
+    static constexpr Words places = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    FK_HOST_STATIC Words permuted(Words words, Words from) {
+#if defined(__clang__)
+        return __builtin_ia32_permvarsi512(words, from);
+#else
+        return __builtin_ia32_permvarsi512_mask(words, from, words, -1);
+#endif
+    }
+};
+template <int Bytes>
+using WordsOf = lean::conditional_t<Bytes == 32, EightWords, SixteenWords>;
+#else
+template <int Bytes>
+using WordsOf = EightWords;
+#endif
+#endif
 
 // Of a pack that was moved back by `shift`: its `valid` lanes at the front, a value behind them.
 template <typename T, int Lanes>
@@ -59,14 +97,14 @@ moved_forward(const Pack<T, Lanes>& pack, [[maybe_unused]] int shift, int valid,
     const Pack<T, Lanes> fill = splat<T, Lanes>(filler);
 #if defined(__AVX2__)
     // Not through memory: a load of what two stores have written waits for both.
-    if constexpr (sizeof(pack) == 32 && sizeof(T) % 4 == 0) {
-        using Words = Vector<std::int32_t, 8>;
+    if constexpr (sizeof(pack) >= 32 && sizeof(pack) <= vector_bytes && sizeof(T) % 4 == 0) {
+        using Register = WordsOf<sizeof(pack)>;
+        using Words = typename Register::Words;
         constexpr int words = sizeof(T) / 4;
-        const Words number = {0, 1, 2, 3, 4, 5, 6, 7};
-        const Words moved = bit_cast<Words>(
-            __builtin_ia32_permvarsi256(bit_cast<Words>(pack), number + shift * words));
+        const Words moved =
+            Register::permuted(bit_cast<Words>(pack), Register::places + shift * words);
         return bit_cast<Pack<T, Lanes>>(
-            select(number < valid * words, moved, bit_cast<Words>(fill)));
+            select(Register::places < valid * words, moved, bit_cast<Words>(fill)));
     } else
 #endif
     {

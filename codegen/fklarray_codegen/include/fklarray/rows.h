@@ -114,7 +114,9 @@ private:
         constexpr auto indices = lean::make_index_sequence<subs>();
         if constexpr (StageType::Chain::size <= 2) {
             const std::int64_t even = whole - whole % subs;
-            Partials partials = unrolled(inside, row, x, even, indices);
+            const bool reads_ahead = is_straddling(row, fk::get<0>(inside.chain).params, length);
+            Partials partials = reads_ahead ? unrolled<true>(inside, row, x, even, indices)
+                                            : unrolled<false>(inside, row, x, even, indices);
             if (whole < packs) {
                 append_rest(partials, inside, row, x + even, static_cast<int>(whole - even), valid,
                             indices);
@@ -136,18 +138,24 @@ private:
         }
     }
 
-    template <std::size_t... Is>
+    template <bool reads_ahead, std::size_t... Is>
     FK_HOST_STATIC Partials unrolled(const StageType& inside, const Point& row, std::int64_t x,
                                      std::int64_t count, lean::index_sequence<Is...> indices) {
-        return unrolled(inside, row, x, count, indices, (static_cast<void>(Is), S::neutral())...);
+        return unrolled<reads_ahead>(inside, row, x, count, indices,
+                                     (static_cast<void>(Is), S::neutral())...);
     }
 
     // The running values are arguments, of which compilers keep each in a register.
-    template <std::size_t... Is, typename... Running>
+    template <bool reads_ahead, std::size_t... Is, typename... Running>
     FK_HOST_STATIC Partials unrolled(const StageType& inside, const Point& row, std::int64_t x,
                                      std::int64_t count, lean::index_sequence<Is...>,
                                      Running... running) {
         for (std::int64_t step = 0; step < count; step += subs) {
+            if constexpr (reads_ahead) {
+                const auto& stream = fk::get<0>(inside.chain).params;
+                const auto ahead = [&](std::int64_t at) { return Point{as_int(at), row.y, row.z}; };
+                (fklarray::read_ahead<Lanes, Is>(ahead(x + step + Is), stream), ...);
+            }
             ((running = S::append(running, at(inside, row, x + step + Is))), ...);
         }
         return {{running...}};

@@ -7,6 +7,11 @@
 #include <fklarray/operations.h>
 #include <fklarray/reductions.h>
 
+// Bytes of a core's second-level cache.
+#if !defined(FKLARRAY_CACHE_BYTES)
+#define FKLARRAY_CACHE_BYTES (512 << 10)
+#endif
+
 namespace fklarray {
 
 enum class Work { fold, scan, row, elements };
@@ -277,6 +282,34 @@ private:
             typename Folded::type(Folds::Reduction::template folding<Step>(fk::get<Is>(states))...);
     }
 };
+
+// Whether a row lies in the second-level cache rather than in the first, and its packs across lines
+// of it: of such a row a processor reads too little ahead by itself.
+template <typename Params>
+FK_HOST_STATIC bool is_straddling(const Point&, const Params&, std::int64_t) {
+    return false;
+}
+template <typename T, int Rank>
+FK_HOST_STATIC bool is_straddling(const Point& row,
+                                  const StreamParams<T, Rank, Inner::unit>& params,
+                                  std::int64_t length) {
+    const auto place = reinterpret_cast<std::uintptr_t>(row_of(row, params));
+    const std::int64_t bytes = length * static_cast<int>(sizeof(T));
+    return place % 64 != 0 && bytes > (48 << 10) && bytes <= FKLARRAY_CACHE_BYTES;
+}
+
+// Asks for what lies behind a pack, if `number` of its packs begins a line of the cache.
+template <int Lanes, int number, typename Params>
+FK_HOST_STATIC void read_ahead(const Point&, const Params&) {}
+template <int Lanes, int number, typename T, int Rank>
+FK_HOST_STATIC void read_ahead(const Point& thread,
+                               const StreamParams<T, Rank, Inner::unit>& params) {
+    constexpr int bytes = static_cast<int>(sizeof(T)) * Lanes;
+    if constexpr (number * bytes % 64 == 0) {
+        __builtin_prefetch(row_of(thread, params) + std::int64_t{thread.x} * Lanes +
+                           512 / sizeof(T));
+    }
+}
 
 // The place of a pack or a row. Compilers are told that nothing gets lost, so that the steps of a
 // loop are steps in memory too.

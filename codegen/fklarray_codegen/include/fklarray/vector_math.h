@@ -20,8 +20,10 @@
 #endif
 
 namespace fklarray {
-using NativeFloats = Vector<float, vector_bytes / sizeof(float)>;
-using NativeDoubles = Vector<double, vector_bytes / sizeof(double)>;
+// AVX-512 takes those of AVX2 twice, whose last bits are the ones that were tested.
+constexpr int library_bytes = vector_bytes < 32 ? vector_bytes : 32;
+using NativeFloats = Vector<float, library_bytes / sizeof(float)>;
+using NativeDoubles = Vector<double, library_bytes / sizeof(double)>;
 }  // namespace fklarray
 
 #define FKLARRAY_DECLARE_NATIVE_1(name)                                                            \
@@ -30,10 +32,12 @@ using NativeDoubles = Vector<double, vector_bytes / sizeof(double)>;
 #define FKLARRAY_DECLARE_NATIVE_2(name)                                                            \
     extern "C" NativeFloats FKLARRAY_LIBMVEC_32(vv, name)(NativeFloats, NativeFloats);             \
     extern "C" NativeDoubles FKLARRAY_LIBMVEC_64(vv, name)(NativeDoubles, NativeDoubles);
-#define FKLARRAY_NATIVE_1(name, floats)                                                            \
-    FK_HOST_STATIC NativeFloats native(NativeFloats x) { return floats; }                          \
+#define FKLARRAY_NATIVE_1(name, V, floats)                                                         \
+    using Register = V;                                                                            \
+    FK_HOST_STATIC V native(V x) { return floats; }                                                \
     FK_HOST_STATIC NativeDoubles native(NativeDoubles x) { return FKLARRAY_LIBMVEC_64(v, name)(x); }
 #define FKLARRAY_NATIVE_2(name)                                                                    \
+    using Register = NativeFloats;                                                                 \
     FK_HOST_STATIC NativeFloats native(NativeFloats x, NativeFloats y) {                           \
         return FKLARRAY_LIBMVEC_32(vv, name)(x, y);                                                \
     }                                                                                              \
@@ -43,7 +47,7 @@ using NativeDoubles = Vector<double, vector_bytes / sizeof(double)>;
 #else
 #define FKLARRAY_DECLARE_NATIVE_1(name)
 #define FKLARRAY_DECLARE_NATIVE_2(name)
-#define FKLARRAY_NATIVE_1(name, floats)
+#define FKLARRAY_NATIVE_1(name, V, floats)
 #define FKLARRAY_NATIVE_2(name)
 #endif
 
@@ -55,17 +59,18 @@ using NativeDoubles = Vector<double, vector_bytes / sizeof(double)>;
 #endif
 
 // Declares library::name, a function of one or two arguments, for elementary() below.
-#define FKLARRAY_ELEMENTARY_1(name) FKLARRAY_ELEMENTARY_OF(name, FKLARRAY_LIBMVEC_32(v, name)(x))
-#if defined(FKLARRAY_INLINE_MATH)
-#define FKLARRAY_ELEMENTARY_INLINED_1(name) FKLARRAY_ELEMENTARY_OF(name, inlined::name(x))
+#define FKLARRAY_ELEMENTARY_1(name)                                                                \
+    FKLARRAY_ELEMENTARY_OF(name, NativeFloats, FKLARRAY_LIBMVEC_32(v, name)(x))
+#if defined(FKLARRAY_FUSED)
+#define FKLARRAY_ELEMENTARY_INLINED_1(name) FKLARRAY_ELEMENTARY_OF(name, Floats, inlined::name(x))
 #else
 #define FKLARRAY_ELEMENTARY_INLINED_1(name) FKLARRAY_ELEMENTARY_1(name)
 #endif
-#define FKLARRAY_ELEMENTARY_OF(name, floats)                                                       \
+#define FKLARRAY_ELEMENTARY_OF(name, V, floats)                                                    \
     FKLARRAY_DECLARE_NATIVE_1(name)                                                                \
     namespace library {                                                                            \
     struct name {                                                                                  \
-        FKLARRAY_NATIVE_1(name, floats)                                                            \
+        FKLARRAY_NATIVE_1(name, V, floats)                                                         \
         FK_HOST_DEVICE_STATIC float lane(float x) { return FKLARRAY_C_FUNCTION(name##f)(x); }      \
         FK_HOST_DEVICE_STATIC double lane(double x) { return FKLARRAY_C_FUNCTION(name)(x); }       \
     };                                                                                             \
@@ -122,7 +127,8 @@ template <typename Function>
 struct Elementary {
     template <typename V, typename... Vs>
     FK_HOST_STATIC V exec(V x, Vs... rest) {
-        using Native = Vector<Element<V>, vector_bytes / sizeof(Element<V>)>;
+        using Native = lean::conditional_t<lean::is_same_v<Element<V>, float>,
+                                           typename Function::Register, NativeDoubles>;
         if constexpr (lean::is_same_v<V, Native>) {
             return Function::native(x, rest...);
         } else if constexpr (sizeof(V) > sizeof(Native)) {

@@ -67,6 +67,9 @@ struct Divide : ComponentFunctor {
     }
 };
 
+template <>
+constexpr bool is_quotient<Divide> = true;
+
 struct Negative : EachComponent {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V x) {
@@ -169,11 +172,16 @@ FK_HOST_STATIC Vector<double, 4> square_root(Vector<double, 4> x) {
 #endif
 FK_HOST_DEVICE_STATIC float square_root(float x) { return __builtin_sqrtf(x); }
 FK_HOST_DEVICE_STATIC double square_root(double x) { return __builtin_sqrt(x); }
+struct Sqrt;
 template <typename V>
 FK_HOST_DEVICE_STATIC V square_root(V x) {
-    V root;
-    for (int lane = 0; lane < Shape<V>::lanes; ++lane) root[lane] = square_root(x[lane]);
-    return root;
+    if constexpr (sizeof(V) > 32) {
+        return halved<Sqrt>(x);
+    } else {
+        V root;
+        for (int lane = 0; lane < Shape<V>::lanes; ++lane) root[lane] = square_root(x[lane]);
+        return root;
+    }
 }
 
 struct Sqrt : VectorFunctor {

@@ -46,4 +46,7 @@ private:
     }
 };
 
+template <typename To>
+constexpr bool is_cast<Cast<To>> = true;
+
 }  // namespace fklarray

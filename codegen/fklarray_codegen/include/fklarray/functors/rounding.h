@@ -24,6 +24,9 @@ FK_HOST_DEVICE_STATIC V rounded_by_sum(V x) {
     return Copysign::exec(result, x);
 }
 
+template <Rounding mode>
+struct RoundedTo;
+
 template <Rounding mode, typename V>
 FK_HOST_DEVICE_STATIC V rounded(V x) {
     if constexpr (!is_floating<V>) {
@@ -40,10 +43,20 @@ FK_HOST_DEVICE_STATIC V rounded(V x) {
     } else if constexpr (lean::is_same_v<V, Vector<double, 2>>) {
         return __builtin_ia32_roundpd(x, static_cast<int>(mode));
 #endif
+    } else if constexpr (sizeof(V) > 32) {
+        return halved<RoundedTo<mode>>(x);
     } else {
         return rounded_by_sum<mode>(x);
     }
 }
+
+template <Rounding mode>
+struct RoundedTo {
+    template <typename V>
+    FK_HOST_DEVICE_STATIC V exec(V x) {
+        return rounded<mode>(x);
+    }
+};
 
 struct Floor : VectorFunctor {
     template <typename V>

@@ -2,14 +2,42 @@
 #pragma once
 
 #include <fklarray/functors/conversion.h>
+#include <fklarray/fused.h>
 
 namespace fklarray {
+
+// Of equal values, and where one is NaN, the second.
+template <typename V>
+FK_HOST_DEVICE_STATIC V greater_of(V a, V b) {
+    return select(a > b, a, b);
+}
+template <typename V>
+FK_HOST_DEVICE_STATIC V smaller_of(V a, V b) {
+    return select(a < b, a, b);
+}
+#if defined(FKLARRAY_FUSED)
+// Instructions that gcc 12 does not find where a comparison with NaN follows.
+FK_HOST_STATIC Floats greater_of(Floats a, Floats b) {
+#if defined(FKLARRAY_AVX512)
+    return __builtin_ia32_maxps512_mask(a, b, a, -1, 4);
+#else
+    return __builtin_ia32_maxps256(a, b);
+#endif
+}
+FK_HOST_STATIC Floats smaller_of(Floats a, Floats b) {
+#if defined(FKLARRAY_AVX512)
+    return __builtin_ia32_minps512_mask(a, b, a, -1, 4);
+#else
+    return __builtin_ia32_minps256(a, b);
+#endif
+}
+#endif
 
 // Of equal values (zeros of both signs) the second; x64's instructions do the same.
 struct Maximum : VectorFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V a, V b) {
-        const V greater = select(a > b, a, b);
+        const V greater = greater_of(a, b);
         if constexpr (is_floating<V>) {
             return select(a == a, greater, a);
         } else {
@@ -21,7 +49,7 @@ struct Maximum : VectorFunctor {
 struct Minimum : VectorFunctor {
     template <typename V>
     FK_HOST_DEVICE_STATIC V exec(V a, V b) {
-        const V smaller = select(a < b, a, b);
+        const V smaller = smaller_of(a, b);
         if constexpr (is_floating<V>) {
             return select(a == a, smaller, a);
         } else {
