@@ -22,7 +22,7 @@ CASES = [
     for arity in (1, 2)
     for op in operations(row, arity)
 ]
-# One pack is 8 lanes or 4 or 2; a run of 4096 elements is one row.
+# One pack is 2 to 32 lanes; a run of 4096 elements is one row.
 LENGTHS = (1, 2, 3, 5, 7, 8, 9, 15, 17, 31, 33, 100)
 
 

@@ -15,7 +15,7 @@ template <typename V>
 FK_HOST_DEVICE_STATIC V smaller_of(V a, V b) {
     return select(a < b, a, b);
 }
-#if defined(FKLARRAY_FUSED)
+#if defined(FKLARRAY_FUSED) && !defined(__clang__)
 // Instructions that gcc 12 does not find where a comparison with NaN follows.
 FK_HOST_STATIC Floats greater_of(Floats a, Floats b) {
 #if defined(FKLARRAY_AVX512)
