@@ -39,6 +39,13 @@ impl Slots {
         self
     }
 
+    pub fn ints(&mut self, values: &[i32]) -> &mut Self {
+        for value in values {
+            self.int(*value);
+        }
+        self
+    }
+
     pub fn float(&mut self, value: f32) -> &mut Self {
         self.push(u64::from(value.to_bits()));
         self
@@ -47,10 +54,7 @@ impl Slots {
     /// A tensor parameter: the pointer, the sizes, the strides.
     pub fn view(&mut self, view: &View) -> &mut Self {
         self.push(view.pointer);
-        for value in view.sizes[..view.rank].iter().chain(&view.strides[..view.rank]) {
-            self.int(*value);
-        }
-        self
+        self.ints(&view.sizes[..view.rank]).ints(&view.strides[..view.rank])
     }
 
     fn filled(&self) -> &[u64] {

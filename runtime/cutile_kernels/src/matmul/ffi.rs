@@ -392,9 +392,7 @@ impl Call<'_> {
         slots.float(self.epilogue.alpha).int(batch[1] as i32);
         slots.int(row_tiles as i32).int(column_tiles as i32);
         slots.int(tiles_of(*k, self.config.k) as i32).int(tiles);
-        for value in keep.as_flattened() {
-            slots.int(*value);
-        }
+        slots.ints(keep.as_flattened());
         let persistent = self.config.persistent;
         submit(variant, self.target, &slots, |device| {
             let blocks = match persistent {

@@ -4,7 +4,7 @@ use crate::ffi_util::{BAD_ENUM, DType, Failure, LAUNCH, Outcome, TensorDesc};
 use crate::ffi_util::{finish, optional, required, to_i32};
 use crate::launch::{Slots, Target, submit};
 use crate::variant::{Kernel, Options, Variant};
-use crate::view::{Dim, View, ceil_div, collapse};
+use crate::view::{Dim, Shape, View, ceil_div, collapse};
 
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
@@ -29,12 +29,14 @@ pub struct SoftmaxConfig {
     pub options: Options,
 }
 
-/// A row operand: (outer, rows, columns) of out and x, and which of the two row dimensions is
-/// contiguous.
+/// out and x as (outer, rows, columns).
 struct Shapes {
     out: View,
     x: View,
-    across: bool,
+    /// 0 views, 1 views with contiguous rows, 2 pointers; see kernel.rs.
+    access: i32,
+    /// (outer, rows, columns) strides of out, then of x.
+    strides: [[i32; 3]; 2],
     outer: i64,
     rows: i64,
     columns: i64,
@@ -139,10 +141,25 @@ fn shapes(out: &TensorDesc, x: &TensorDesc, axis: usize, types: [DType; 2]) -> O
         View::new(name, desc.ptr, &dims, dtype.size())
     };
     let [input, output] = types;
+    let (mut out, mut x) = (view("out", out, 0, output)?, view("x", x, 1, input)?);
+    let access = match out.shape.aligned && x.shape.aligned {
+        true => across.into(),
+        false => 2,
+    };
+    let mut strides = [[0; 3]; 2];
+    for (which, view) in [&mut out, &mut x].into_iter().enumerate() {
+        for (stride, dim) in strides[which].iter_mut().zip([outer, rows, columns]) {
+            *stride = to_i32(dim[which].stride, "a stride")?;
+        }
+        if access == 2 {
+            view.shape = Shape::default();
+        }
+    }
     Ok(Shapes {
-        out: view("out", out, 0, output)?,
-        x: view("x", x, 1, input)?,
-        across,
+        out,
+        x,
+        access,
+        strides,
         outer: outer[0].size,
         rows: rows[0].size,
         columns: columns[0].size,
@@ -164,14 +181,15 @@ fn whole(
     let kernel = if online { Kernel::SoftmaxOnline } else { Kernel::SoftmaxRows };
     let whole = (shapes.columns % i64::from(config.columns) == 0).into();
     let generics =
-        [config.rows, config.columns, shapes.across.into(), log.into(), config.fast, whole];
+        [config.rows, config.columns, shapes.access, log.into(), config.fast, whole];
     let mut variant = Variant::new(kernel, types, &generics, config.options);
     variant.views(&[shapes.out, shapes.x]);
     let row_tiles = to_i32(ceil_div(shapes.rows, config.rows.into()), "rows")?;
     let tiles = to_i32(i64::from(row_tiles) * shapes.outer, "the number of tiles")?;
     let mut slots = Slots::new();
     slots.view(&shapes.out).view(&shapes.x).int(row_tiles).int(tiles);
-    slots.int(to_i32(shapes.columns, "columns")?);
+    slots.int(to_i32(shapes.rows, "rows")?).int(to_i32(shapes.columns, "columns")?);
+    slots.ints(shapes.strides.as_flattened());
     if online {
         slots.int(to_i32(ceil_div(shapes.columns, config.columns.into()), "columns")?);
     }
@@ -195,7 +213,7 @@ fn split(
     let workspace =
         workspace.ok_or_else(|| Failure::new(crate::ffi_util::NULL, "workspace is null"))?;
     workspace.element_type_in("workspace", &[DType::F32])?;
-    if shapes.across {
+    if shapes.access == 1 {
         return Err(Failure::new(LAUNCH, "several blocks per row need contiguous rows"));
     }
     let chunks = ceil_div(shapes.columns, chunk(config));
@@ -228,10 +246,12 @@ fn split(
         let mut slots = Slots::new();
         slots.pointer(workspace.ptr).view(&shapes.x);
         slots.int(start_row).int(rows).int(all).int(columns).int(count).int(tiles);
+        slots.ints(&shapes.strides[1]);
         submit(&first, target, &slots, |_| grid)?;
         let mut slots = Slots::new();
         slots.view(&shapes.out).view(&shapes.x).view(&parts);
         slots.int(start_row).int(rows).int(columns).int(count).int(tiles);
+        slots.ints(shapes.strides.as_flattened());
         submit(&second, target, &slots, |_| grid)?;
         start += here;
     }
@@ -245,7 +265,7 @@ fn chunk(config: &SoftmaxConfig) -> i64 {
 
 fn partial_variant(types: [DType; 2], config: &SoftmaxConfig, shapes: &Shapes) -> Variant {
     let whole = (shapes.columns % chunk(config) == 0).into();
-    let generics = [config.columns, config.fast, whole];
+    let generics = [config.columns, shapes.access, config.fast, whole];
     let mut variant = Variant::new(Kernel::SoftmaxPartial, types, &generics, config.options);
     // The result's type makes no difference here.
     variant.output = types[0];
@@ -262,7 +282,7 @@ fn finish_variant(
 ) -> Variant {
     let chunks = (parts.sizes[2] as u32).next_power_of_two().max(4) as i32;
     let whole = (shapes.columns % chunk(config) == 0).into();
-    let generics = [config.columns, chunks, log.into(), config.fast, whole];
+    let generics = [config.columns, chunks, shapes.access, log.into(), config.fast, whole];
     let mut variant = Variant::new(Kernel::SoftmaxFinish, types, &generics, config.options);
     variant.views(&[shapes.out, shapes.x, *parts]);
     variant

@@ -1,7 +1,8 @@
 //! Device code of softmax and log_softmax along the columns of a (outer, rows, columns) view.
 //!
-//! `ACROSS` 1 says that the rows, not the columns, lie contiguously: the views' last two
-//! dimensions are then (columns, rows). `LOG` chooses log_softmax, `FAST` the hardware's exp2,
+//! `ACCESS` 0 goes through the views; 1 as well, but the rows, not the columns, lie contiguously
+//! and the views' last two dimensions are (columns, rows); 2 through pointers, for what TMA cannot
+//! take (a view without it loads element by element into far too many registers). `LOG` chooses log_softmax, `FAST` the hardware's exp2,
 //! whose relative error grows with the distance from the maximum, to 6e-6 at e^-88: less than
 //! 16-bit results can show. What a tile has past an edge reads as -inf. A row of only -inf
 //! gives NaN, as 0/0 does.
@@ -10,19 +11,95 @@
 pub mod softmax_module {
     use cutile::core::*;
 
+    /// Pointers to the elements of a tile.
+    unsafe fn scattered<E: ElementType, const BM: i32, const BN: i32>(
+        x: &Tensor<E, { [-1, -1, -1] }>,
+        index: [i32; 3],
+        strides: (i32, i32, i32),
+    ) -> PointerTile<*mut E, { [BM, BN] }> {
+        let row_ids: Tile<i32, { [BM] }> =
+            iota(const_shape![BM]) + broadcast_scalar(index[1] * BM, const_shape![BM]);
+        let row_column: Tile<i32, { [BM, 1] }> = row_ids.reshape(const_shape![BM, 1]);
+        let column_ids: Tile<i32, { [BN] }> =
+            iota(const_shape![BN]) + broadcast_scalar(index[2] * BN, const_shape![BN]);
+        let column_row: Tile<i32, { [1, BN] }> = column_ids.reshape(const_shape![1, BN]);
+        // Row starts in 64 bits: only one row is sure to stay within 32.
+        let row_wide: Tile<i64, { [BM, 1] }> = exti(row_column);
+        let row_stride: Tile<i32, { [BM, 1] }> = broadcast_scalar(strides.1, const_shape![BM, 1]);
+        let row_stride_wide: Tile<i64, { [BM, 1] }> = exti(row_stride);
+        let outer: Tile<i32, { [BM, 1] }> = broadcast_scalar(index[0], const_shape![BM, 1]);
+        let outer_wide: Tile<i64, { [BM, 1] }> = exti(outer);
+        let outer_stride: Tile<i32, { [BM, 1] }> =
+            broadcast_scalar(strides.0, const_shape![BM, 1]);
+        let outer_stride_wide: Tile<i64, { [BM, 1] }> = exti(outer_stride);
+        let start: Tile<i64, { [BM, 1] }> =
+            row_wide * row_stride_wide + outer_wide * outer_stride_wide;
+        let base: PointerTile<*mut E, { [] }> = get_tensor_base(x);
+        let base_2: PointerTile<*mut E, { [1, 1] }> = reshape_ptr(base, const_shape![1, 1]);
+        let bases: PointerTile<*mut E, { [BM, 1] }> = broadcast_ptr(base_2, const_shape![BM, 1]);
+        let starts: PointerTile<*mut E, { [BM, 1] }> = addptr_tile(bases, start);
+        let spread: PointerTile<*mut E, { [BM, BN] }> = broadcast_ptr(starts, const_shape![BM, BN]);
+        let column_stride: Tile<i32, { [1, BN] }> =
+            broadcast_scalar(strides.2, const_shape![1, BN]);
+        let along: Tile<i32, { [1, BN] }> = column_row * column_stride;
+        let offsets: Tile<i32, { [BM, BN] }> = along.broadcast(const_shape![BM, BN]);
+        addptr_tile(spread, offsets)
+    }
+
+    /// Which elements of a tile there are.
+    fn existing<const BM: i32, const BN: i32>(
+        index: [i32; 3],
+        rows: i32,
+        columns: i32,
+    ) -> Tile<bool, { [BM, BN] }> {
+        let row_ids: Tile<i32, { [BM] }> = iota(const_shape![BM]);
+        let column_ids: Tile<i32, { [BN] }> = iota(const_shape![BN]);
+        let row_column: Tile<i32, { [BM, 1] }> = row_ids.reshape(const_shape![BM, 1]);
+        let column_row: Tile<i32, { [1, BN] }> = column_ids.reshape(const_shape![1, BN]);
+        let row_end: Tile<i32, { [BM, 1] }> =
+            broadcast_scalar(rows - index[1] * BM, const_shape![BM, 1]);
+        let column_end: Tile<i32, { [1, BN] }> =
+            broadcast_scalar(columns - index[2] * BN, const_shape![1, BN]);
+        let row_inside: Tile<bool, { [BM, 1] }> = lt_tile(row_column, row_end);
+        let column_inside: Tile<bool, { [1, BN] }> = lt_tile(column_row, column_end);
+        let rows_inside: Tile<bool, { [BM, BN] }> = row_inside.broadcast(const_shape![BM, BN]);
+        let columns_inside: Tile<bool, { [BM, BN] }> =
+            column_inside.broadcast(const_shape![BM, BN]);
+        andi(rows_inside, columns_inside)
+    }
+
     unsafe fn read<
         E: ElementType,
         const BM: i32,
         const BN: i32,
-        const ACROSS: i32,
+        const ACCESS: i32,
         const WHOLE: i32,
     >(
         x: &Tensor<E, { [-1, -1, -1] }>,
         index: [i32; 3],
+        rows: i32,
         columns: i32,
+        strides: (i32, i32, i32),
     ) -> Tile<f32, { [BM, BN] }> {
         let token: Token = get_tensor_token(x);
-        let tile: Tile<f32, { [BM, BN] }> = if ACROSS == 1i32 {
+        let tile: Tile<f32, { [BM, BN] }> = if ACCESS == 2i32 {
+            let pointers: PointerTile<*mut E, { [BM, BN] }> =
+                unsafe { scattered::<E, BM, BN>(x, index, strides) };
+            let inside: Tile<bool, { [BM, BN] }> = existing::<BM, BN>(index, rows, columns);
+            let (loaded, _done): (Tile<E, { [BM, BN] }>, Token) = unsafe {
+                load_ptr_tko(
+                    pointers,
+                    ordering::Weak,
+                    None::<scope::TileBlock>,
+                    Some(inside),
+                    None,
+                    None,
+                    Latency::<0>,
+                )
+            };
+            let wide: Tile<f32, { [BM, BN] }> = convert_tile(loaded);
+            wide
+        } else if ACCESS == 1i32 {
             let part: Partition<E, { [1, BM, BN] }> = unsafe {
                 make_partition_view(
                     x,
@@ -85,14 +162,32 @@ pub mod softmax_module {
         O: ElementType,
         const BM: i32,
         const BN: i32,
-        const ACROSS: i32,
+        const ACCESS: i32,
     >(
         y: &Tensor<O, { [-1, -1, -1] }>,
         tile: Tile<f32, { [BM, BN] }>,
         index: [i32; 3],
+        rows: i32,
+        columns: i32,
+        strides: (i32, i32, i32),
     ) {
         let narrow: Tile<O, { [BM, BN] }> = convert_tile(tile);
-        if ACROSS == 1i32 {
+        if ACCESS == 2i32 {
+            let pointers: PointerTile<*mut O, { [BM, BN] }> =
+                unsafe { scattered::<O, BM, BN>(y, index, strides) };
+            let inside: Tile<bool, { [BM, BN] }> = existing::<BM, BN>(index, rows, columns);
+            unsafe {
+                store_ptr_tko(
+                    pointers,
+                    narrow,
+                    ordering::Weak,
+                    None::<scope::TileBlock>,
+                    Some(inside),
+                    None,
+                    Latency::<0>,
+                );
+            }
+        } else if ACCESS == 1i32 {
             let turned: Tile<O, { [BN, BM] }> = narrow.transpose();
             let block: Tile<O, { [1, BN, BM] }> = turned.reshape(const_shape![1, BN, BM]);
             let mut part: PartitionMut<O, { [1, BN, BM] }> =
@@ -182,7 +277,7 @@ pub mod softmax_module {
         O: ElementType,
         const BM: i32,
         const BN: i32,
-        const ACROSS: i32,
+        const ACCESS: i32,
         const LOG: i32,
         const FAST: i32,
         const WHOLE: i32,
@@ -191,13 +286,22 @@ pub mod softmax_module {
         x: &Tensor<E, { [-1, -1, -1] }>,
         row_tiles: i32,
         tiles: i32,
+        rows: i32,
         columns: i32,
+        y_outer: i32,
+        y_row: i32,
+        y_column: i32,
+        x_outer: i32,
+        x_row: i32,
+        x_column: i32,
     ) {
+        let y_strides: (i32, i32, i32) = (y_outer, y_row, y_column);
+        let x_strides: (i32, i32, i32) = (x_outer, x_row, x_column);
         let first: i32 = get_tile_block_id().0;
         let step: i32 = get_num_tile_blocks().0;
         for tile in (first..tiles).step_by(step as usize) {
             let index: [i32; 3] = [tile / row_tiles, tile % row_tiles, 0i32];
-            let value: Tile<f32, { [BM, BN] }> = unsafe { read::<E, BM, BN, ACROSS, WHOLE>(x, index, columns) };
+            let value: Tile<f32, { [BM, BN] }> = unsafe { read::<E, BM, BN, ACCESS, WHOLE>(x, index, rows, columns, x_strides) };
             let maximum: Tile<f32, { [BM, 1] }> = row_maximum::<BM, BN>(value);
             let shifted: Tile<f32, { [BM, BN] }> =
                 value - maximum.broadcast(const_shape![BM, BN]);
@@ -211,7 +315,7 @@ pub mod softmax_module {
                 let scale: Tile<f32, { [BM, 1] }> = one / sum;
                 powers * scale.broadcast(const_shape![BM, BN])
             };
-            unsafe { write::<O, BM, BN, ACROSS>(y, out, index) };
+            unsafe { write::<O, BM, BN, ACCESS>(y, out, index, rows, columns, y_strides) };
         }
     }
 
@@ -222,7 +326,7 @@ pub mod softmax_module {
         O: ElementType,
         const BM: i32,
         const BN: i32,
-        const ACROSS: i32,
+        const ACCESS: i32,
         const LOG: i32,
         const FAST: i32,
         const WHOLE: i32,
@@ -231,9 +335,18 @@ pub mod softmax_module {
         x: &Tensor<E, { [-1, -1, -1] }>,
         row_tiles: i32,
         tiles: i32,
+        rows: i32,
         columns: i32,
+        y_outer: i32,
+        y_row: i32,
+        y_column: i32,
+        x_outer: i32,
+        x_row: i32,
+        x_column: i32,
         column_tiles: i32,
     ) {
+        let y_strides: (i32, i32, i32) = (y_outer, y_row, y_column);
+        let x_strides: (i32, i32, i32) = (x_outer, x_row, x_column);
         let first: i32 = get_tile_block_id().0;
         let step: i32 = get_num_tile_blocks().0;
         for tile in (first..tiles).step_by(step as usize) {
@@ -244,7 +357,7 @@ pub mod softmax_module {
             let mut sum: Tile<f32, { [BM, 1] }> = constant(0.0f32, const_shape![BM, 1]);
             for column in 0i32..column_tiles {
                 let value: Tile<f32, { [BM, BN] }> =
-                    unsafe { read::<E, BM, BN, ACROSS, WHOLE>(x, [outer, row, column], columns) };
+                    unsafe { read::<E, BM, BN, ACCESS, WHOLE>(x, [outer, row, column], rows, columns, x_strides) };
                 let higher: Tile<f32, { [BM, 1] }> =
                     max_tile(maximum, row_maximum::<BM, BN>(value));
                 let base: Tile<f32, { [BM, 1] }> = finite::<BM>(higher);
@@ -258,11 +371,11 @@ pub mod softmax_module {
             let base: Tile<f32, { [BM, 1] }> = finite::<BM>(maximum);
             for column in 0i32..column_tiles {
                 let value: Tile<f32, { [BM, BN] }> =
-                    unsafe { read::<E, BM, BN, ACROSS, WHOLE>(x, [outer, row, column], columns) };
+                    unsafe { read::<E, BM, BN, ACCESS, WHOLE>(x, [outer, row, column], rows, columns, x_strides) };
                 let shifted: Tile<f32, { [BM, BN] }> =
                     value - base.broadcast(const_shape![BM, BN]);
                 let out: Tile<f32, { [BM, BN] }> = result::<BM, BN, LOG, FAST>(shifted, sum);
-                unsafe { write::<O, BM, BN, ACROSS>(y, out, [outer, row, column]) };
+                unsafe { write::<O, BM, BN, ACCESS>(y, out, [outer, row, column], rows, columns, y_strides) };
             }
         }
     }
@@ -273,6 +386,7 @@ pub mod softmax_module {
     pub unsafe fn softmax_partial<
         E: ElementType,
         const BN: i32,
+        const ACCESS: i32,
         const FAST: i32,
         const WHOLE: i32,
     >(
@@ -284,7 +398,11 @@ pub mod softmax_module {
         columns: i32,
         chunks: i32,
         column_tiles: i32,
+        x_outer: i32,
+        x_row: i32,
+        x_column: i32,
     ) {
+        let x_strides: (i32, i32, i32) = (x_outer, x_row, x_column);
         let (chunk, near_row, _z) = get_tile_block_id();
         let row: i32 = first_row + near_row;
         let outer: i32 = row / rows;
@@ -293,7 +411,7 @@ pub mod softmax_module {
         let mut sum: Tile<f32, { [1, 1] }> = constant(0.0f32, const_shape![1, 1]);
         for near in 0i32..column_tiles {
             let value: Tile<f32, { [1, BN] }> = unsafe {
-                read::<E, 1, BN, 0, WHOLE>(x, [outer, inner, chunk * column_tiles + near], columns)
+                read::<E, 1, BN, ACCESS, WHOLE>(x, [outer, inner, chunk * column_tiles + near], rows, columns, x_strides)
             };
             let higher: Tile<f32, { [1, 1] }> = max_tile(maximum, row_maximum::<1, BN>(value));
             let base: Tile<f32, { [1, 1] }> = finite::<1>(higher);
@@ -337,6 +455,7 @@ pub mod softmax_module {
         O: ElementType,
         const BN: i32,
         const CHUNKS: i32,
+        const ACCESS: i32,
         const LOG: i32,
         const FAST: i32,
         const WHOLE: i32,
@@ -349,13 +468,21 @@ pub mod softmax_module {
         columns: i32,
         chunks: i32,
         column_tiles: i32,
+        y_outer: i32,
+        y_row: i32,
+        y_column: i32,
+        x_outer: i32,
+        x_row: i32,
+        x_column: i32,
     ) {
+        let y_strides: (i32, i32, i32) = (y_outer, y_row, y_column);
+        let x_strides: (i32, i32, i32) = (x_outer, x_row, x_column);
         let (chunk, near_row, _z) = get_tile_block_id();
         let row: i32 = first_row + near_row;
         let outer: i32 = row / rows;
         let inner: i32 = row % rows;
         let maxima: Tile<f32, { [1, CHUNKS] }> =
-            unsafe { read::<f32, 1, CHUNKS, 0, 0>(parts, [0i32, row, 0i32], chunks) };
+            unsafe { read::<f32, 1, CHUNKS, 0, 0>(parts, [0i32, row, 0i32], 0i32, chunks, (0i32, 0i32, 0i32)) };
         let sums_view: Partition<f32, { [1, 1, CHUNKS] }> =
             parts.partition(const_shape![1, 1, CHUNKS]);
         let sums_block: Tile<f32, { [1, 1, CHUNKS] }> = load_view_tko(
@@ -373,10 +500,10 @@ pub mod softmax_module {
         let sum: Tile<f32, { [1, 1] }> = row_sum::<1, CHUNKS>(sums * weights);
         for near in 0i32..column_tiles {
             let index: [i32; 3] = [outer, inner, chunk * column_tiles + near];
-            let value: Tile<f32, { [1, BN] }> = unsafe { read::<E, 1, BN, 0, WHOLE>(x, index, columns) };
+            let value: Tile<f32, { [1, BN] }> = unsafe { read::<E, 1, BN, ACCESS, WHOLE>(x, index, rows, columns, x_strides) };
             let shifted: Tile<f32, { [1, BN] }> = value - base.broadcast(const_shape![1, BN]);
             let out: Tile<f32, { [1, BN] }> = result::<1, BN, LOG, FAST>(shifted, sum);
-            unsafe { write::<O, 1, BN, 0>(y, out, index) };
+            unsafe { write::<O, 1, BN, ACCESS>(y, out, index, rows, columns, y_strides) };
         }
     }
 }

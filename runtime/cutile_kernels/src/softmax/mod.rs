@@ -33,7 +33,7 @@ pub static PARTIAL: Source = Source {
     entry: "softmax_partial",
     ast: __module_ast_self,
     types: &[Slot::Input],
-    generics: 3,
+    generics: 4,
     operands: &[IN],
 };
 
@@ -42,6 +42,6 @@ pub static FINISH: Source = Source {
     entry: "softmax_finish",
     ast: __module_ast_self,
     types: &[Slot::Input, Slot::Output],
-    generics: 5,
+    generics: 6,
     operands: &[OUT, IN, Operand { name: "parts", rank: 3, of_output: false }],
 };
