@@ -25,6 +25,8 @@ pub struct Operand {
     pub rank: usize,
     /// Whether its elements are of the variant's output type.
     pub of_output: bool,
+    /// Scalar parameters that repeat strides of it.
+    pub scalars: &'static [&'static str],
 }
 
 /// Which of a variant's types stands for one of a kernel's type parameters.
@@ -173,6 +175,18 @@ impl Variant {
             .collect()
     }
 
+    fn scalar_hints(&self) -> Vec<(&'static str, DivHint)> {
+        let operands = self.kernel.source().operands.iter().zip(&self.shapes);
+        operands
+            .filter(|(_, shape)| shape.aligned)
+            .flat_map(|(operand, _)| {
+                let dtype = if operand.of_output { self.output } else { self.input };
+                let hint = DivHint { divisor: 16 / dtype.size() as i32, max: 16 };
+                operand.scalars.iter().map(move |name| (*name, hint))
+            })
+            .collect()
+    }
+
     fn compile_options(&self) -> CompileOptions {
         let mut options = CompileOptions::default().debug_info(DebugInfoLevel::None);
         if self.options.occupancy > 0 {
@@ -207,6 +221,7 @@ impl Variant {
             .generics(self.generics())
             .strides(&strides)
             .spec_args(&self.specialisations())
+            .scalar_hints(&self.scalar_hints())
             .target(architecture)
             .options(self.compile_options())
             .bytecode_version(BYTECODE)

@@ -12,10 +12,10 @@ pub static ATTENTION: Source = Source {
     types: &[Slot::Input, Slot::Output],
     generics: 5,
     operands: &[
-        Operand { name: "out", rank: 4, of_output: false },
-        Operand { name: "q", rank: 4, of_output: false },
-        Operand { name: "k", rank: 4, of_output: false },
-        Operand { name: "v", rank: 4, of_output: false },
-        Operand { name: "mask", rank: 4, of_output: true },
+        Operand { name: "out", rank: 4, of_output: false, scalars: &[] },
+        Operand { name: "q", rank: 4, of_output: false, scalars: &[] },
+        Operand { name: "k", rank: 4, of_output: false, scalars: &[] },
+        Operand { name: "v", rank: 4, of_output: false, scalars: &[] },
+        Operand { name: "mask", rank: 4, of_output: true, scalars: &[] },
     ],
 };

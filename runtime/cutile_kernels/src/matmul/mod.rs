@@ -7,10 +7,10 @@ use crate::variant::{Operand, Slot, Source};
 use kernel::matmul_module::__module_ast_self;
 
 const MODULE: &str = "matmul_module";
-const C: Operand = Operand { name: "c", rank: 4, of_output: true };
-const A: Operand = Operand { name: "a", rank: 4, of_output: false };
-const B: Operand = Operand { name: "b", rank: 4, of_output: false };
-const BIAS: Operand = Operand { name: "bias", rank: 1, of_output: true };
+const C: Operand = Operand { name: "c", rank: 4, of_output: true, scalars: &[] };
+const A: Operand = Operand { name: "a", rank: 4, of_output: false, scalars: &[] };
+const B: Operand = Operand { name: "b", rank: 4, of_output: false, scalars: &[] };
+const BIAS: Operand = Operand { name: "bias", rank: 1, of_output: true, scalars: &[] };
 
 pub static MATMUL: Source = Source {
     module: MODULE,
@@ -37,7 +37,7 @@ pub static SPLIT: Source = Source {
     types: &[],
     generics: 2,
     operands: &[
-        Operand { name: "parts", rank: 4, of_output: true },
-        Operand { name: "x", rank: 4, of_output: false },
+        Operand { name: "parts", rank: 4, of_output: true, scalars: &[] },
+        Operand { name: "x", rank: 4, of_output: false, scalars: &[] },
     ],
 };

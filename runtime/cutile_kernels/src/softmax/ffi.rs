@@ -24,6 +24,8 @@ pub struct SoftmaxConfig {
     pub tiles: i32,
     /// 1: exp2 of the hardware.
     pub fast: i32,
+    /// 1: through pointers even where views can be used.
+    pub pointers: i32,
     /// Blocks per multiprocessor that stride over the tiles; 0: one block for each tile.
     pub persistent: i32,
     pub options: Options,
@@ -33,7 +35,7 @@ pub struct SoftmaxConfig {
 struct Shapes {
     out: View,
     x: View,
-    /// 0 views, 1 views with contiguous rows, 2 pointers; see kernel.rs.
+    /// 0 views, 1 views with contiguous rows, 2 and 3 pointers; see kernel.rs.
     access: i32,
     /// (outer, rows, columns) strides of out, then of x.
     strides: [[i32; 3]; 2],
@@ -92,7 +94,7 @@ fn run(
     if x.shape().contains(&0) {
         return Ok(());
     }
-    let shapes = shapes(out, x, axis, types)?;
+    let shapes = shapes(out, x, axis, types, config.pointers != 0)?;
     match config.variant {
         0 | 1 => whole(&shapes, types, log, config, target),
         2 => split(&shapes, types, workspace, log, config, target),
@@ -112,7 +114,13 @@ fn check_tile(config: &SoftmaxConfig) -> Outcome {
     Ok(())
 }
 
-fn shapes(out: &TensorDesc, x: &TensorDesc, axis: usize, types: [DType; 2]) -> Outcome<Shapes> {
+fn shapes(
+    out: &TensorDesc,
+    x: &TensorDesc,
+    axis: usize,
+    types: [DType; 2],
+    pointers: bool,
+) -> Outcome<Shapes> {
     let dim = |at: usize| {
         let size = x.shape[at];
         [Dim { size, stride: out.strides[at] }, Dim { size, stride: x.strides[at] }]
@@ -142,15 +150,19 @@ fn shapes(out: &TensorDesc, x: &TensorDesc, axis: usize, types: [DType; 2]) -> O
     };
     let [input, output] = types;
     let (mut out, mut x) = (view("out", out, 0, output)?, view("x", x, 1, input)?);
-    let access = match out.shape.aligned && x.shape.aligned {
-        true => across.into(),
-        false => 2,
+    let aligned = out.shape.aligned && x.shape.aligned;
+    let along = !across && unit(&columns);
+    let access = match (aligned && !pointers, along) {
+        (true, _) => across.into(),
+        (false, true) => 3,
+        (false, false) => 2,
     };
     let mut strides = [[0; 3]; 2];
     for (which, view) in [&mut out, &mut x].into_iter().enumerate() {
         for (stride, dim) in strides[which].iter_mut().zip([outer, rows, columns]) {
             *stride = to_i32(dim[which].stride, "a stride")?;
         }
+        // The kernel is the same for every stride, but alignment lets it load vectors.
         if access == 2 {
             view.shape = Shape::default();
         }

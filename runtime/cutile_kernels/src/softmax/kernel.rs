@@ -2,7 +2,8 @@
 //!
 //! `ACCESS` 0 goes through the views; 1 as well, but the rows, not the columns, lie contiguously
 //! and the views' last two dimensions are (columns, rows); 2 through pointers, for what TMA cannot
-//! take (a view without it loads element by element into far too many registers). `LOG` chooses log_softmax, `FAST` the hardware's exp2,
+//! take (a view without it loads element by element into far too many registers); 3 through
+//! pointers to contiguous columns. `WHOLE` 1: tiles end where rows do. `LOG` chooses log_softmax, `FAST` the hardware's exp2,
 //! whose relative error grows with the distance from the maximum, to 6e-6 at e^-88: less than
 //! 16-bit results can show. What a tile has past an edge reads as -inf. A row of only -inf
 //! gives NaN, as 0/0 does.
@@ -12,7 +13,7 @@ pub mod softmax_module {
     use cutile::core::*;
 
     /// Pointers to the elements of a tile.
-    unsafe fn scattered<E: ElementType, const BM: i32, const BN: i32>(
+    unsafe fn scattered<E: ElementType, const BM: i32, const BN: i32, const ACCESS: i32>(
         x: &Tensor<E, { [-1, -1, -1] }>,
         index: [i32; 3],
         strides: (i32, i32, i32),
@@ -41,13 +42,14 @@ pub mod softmax_module {
         let spread: PointerTile<*mut E, { [BM, BN] }> = broadcast_ptr(starts, const_shape![BM, BN]);
         let column_stride: Tile<i32, { [1, BN] }> =
             broadcast_scalar(strides.2, const_shape![1, BN]);
-        let along: Tile<i32, { [1, BN] }> = column_row * column_stride;
+        let along: Tile<i32, { [1, BN] }> =
+            if ACCESS == 3i32 { column_row } else { column_row * column_stride };
         let offsets: Tile<i32, { [BM, BN] }> = along.broadcast(const_shape![BM, BN]);
         addptr_tile(spread, offsets)
     }
 
     /// Which elements of a tile there are.
-    fn existing<const BM: i32, const BN: i32>(
+    fn existing<const BM: i32, const BN: i32, const WHOLE: i32>(
         index: [i32; 3],
         rows: i32,
         columns: i32,
@@ -65,7 +67,9 @@ pub mod softmax_module {
         let rows_inside: Tile<bool, { [BM, BN] }> = row_inside.broadcast(const_shape![BM, BN]);
         let columns_inside: Tile<bool, { [BM, BN] }> =
             column_inside.broadcast(const_shape![BM, BN]);
-        andi(rows_inside, columns_inside)
+        let inside: Tile<bool, { [BM, BN] }> =
+            if WHOLE == 1i32 { rows_inside } else { andi(rows_inside, columns_inside) };
+        inside
     }
 
     unsafe fn read<
@@ -82,10 +86,10 @@ pub mod softmax_module {
         strides: (i32, i32, i32),
     ) -> Tile<f32, { [BM, BN] }> {
         let token: Token = get_tensor_token(x);
-        let tile: Tile<f32, { [BM, BN] }> = if ACCESS == 2i32 {
+        let tile: Tile<f32, { [BM, BN] }> = if ACCESS >= 2i32 {
             let pointers: PointerTile<*mut E, { [BM, BN] }> =
-                unsafe { scattered::<E, BM, BN>(x, index, strides) };
-            let inside: Tile<bool, { [BM, BN] }> = existing::<BM, BN>(index, rows, columns);
+                unsafe { scattered::<E, BM, BN, ACCESS>(x, index, strides) };
+            let inside: Tile<bool, { [BM, BN] }> = existing::<BM, BN, WHOLE>(index, rows, columns);
             let (loaded, _done): (Tile<E, { [BM, BN] }>, Token) = unsafe {
                 load_ptr_tko(
                     pointers,
@@ -163,6 +167,7 @@ pub mod softmax_module {
         const BM: i32,
         const BN: i32,
         const ACCESS: i32,
+        const WHOLE: i32,
     >(
         y: &Tensor<O, { [-1, -1, -1] }>,
         tile: Tile<f32, { [BM, BN] }>,
@@ -172,10 +177,10 @@ pub mod softmax_module {
         strides: (i32, i32, i32),
     ) {
         let narrow: Tile<O, { [BM, BN] }> = convert_tile(tile);
-        if ACCESS == 2i32 {
+        if ACCESS >= 2i32 {
             let pointers: PointerTile<*mut O, { [BM, BN] }> =
-                unsafe { scattered::<O, BM, BN>(y, index, strides) };
-            let inside: Tile<bool, { [BM, BN] }> = existing::<BM, BN>(index, rows, columns);
+                unsafe { scattered::<O, BM, BN, ACCESS>(y, index, strides) };
+            let inside: Tile<bool, { [BM, BN] }> = existing::<BM, BN, WHOLE>(index, rows, columns);
             unsafe {
                 store_ptr_tko(
                     pointers,
@@ -315,7 +320,7 @@ pub mod softmax_module {
                 let scale: Tile<f32, { [BM, 1] }> = one / sum;
                 powers * scale.broadcast(const_shape![BM, BN])
             };
-            unsafe { write::<O, BM, BN, ACCESS>(y, out, index, rows, columns, y_strides) };
+            unsafe { write::<O, BM, BN, ACCESS, WHOLE>(y, out, index, rows, columns, y_strides) };
         }
     }
 
@@ -375,7 +380,7 @@ pub mod softmax_module {
                 let shifted: Tile<f32, { [BM, BN] }> =
                     value - base.broadcast(const_shape![BM, BN]);
                 let out: Tile<f32, { [BM, BN] }> = result::<BM, BN, LOG, FAST>(shifted, sum);
-                unsafe { write::<O, BM, BN, ACCESS>(y, out, [outer, row, column], rows, columns, y_strides) };
+                unsafe { write::<O, BM, BN, ACCESS, WHOLE>(y, out, [outer, row, column], rows, columns, y_strides) };
             }
         }
     }
@@ -503,7 +508,7 @@ pub mod softmax_module {
             let value: Tile<f32, { [1, BN] }> = unsafe { read::<E, 1, BN, ACCESS, WHOLE>(x, index, rows, columns, x_strides) };
             let shifted: Tile<f32, { [1, BN] }> = value - base.broadcast(const_shape![1, BN]);
             let out: Tile<f32, { [1, BN] }> = result::<1, BN, LOG, FAST>(shifted, sum);
-            unsafe { write::<O, 1, BN, ACCESS>(y, out, index, rows, columns, y_strides) };
+            unsafe { write::<O, 1, BN, ACCESS, WHOLE>(y, out, index, rows, columns, y_strides) };
         }
     }
 }
