@@ -16,8 +16,11 @@ pub struct Places {
     pub tileiras: Option<PathBuf>,
 }
 
-static PLACES: RwLock<Places> =
-    RwLock::new(Places { shipped: None, cache: None, tileiras: None });
+static PLACES: RwLock<Places> = RwLock::new(Places {
+    shipped: None,
+    cache: None,
+    tileiras: None,
+});
 
 const MISSING_ASSEMBLER: &str = "no cubin of this kernel is at hand and tileiras, which \
     assembles one, was not found; it is in the PyPI packages of \
@@ -120,8 +123,7 @@ fn unique(path: &Path, ending: &str) -> PathBuf {
 }
 
 fn assemble(variant: &Variant, architecture: &str, places: &Places) -> Outcome<Vec<u8>> {
-    let tileiras =
-        find_tileiras(places).ok_or_else(|| Failure::new(LAUNCH, MISSING_ASSEMBLER))?;
+    let tileiras = find_tileiras(places).ok_or_else(|| Failure::new(LAUNCH, MISSING_ASSEMBLER))?;
     let bytecode = variant.bytecode(architecture)?;
     let base = std::env::temp_dir().join("fklarray-tile");
     let (source, target) = (unique(&base, "bc"), unique(&base, "cubin"));
@@ -129,7 +131,10 @@ fn assemble(variant: &Variant, architecture: &str, places: &Places) -> Outcome<V
     let _ = std::fs::remove_file(&source);
     let _ = std::fs::remove_file(&target);
     result.map_err(|text| {
-        Failure::new(LAUNCH, format!("{} for {architecture}: {text}", variant.name()))
+        Failure::new(
+            LAUNCH,
+            format!("{} for {architecture}: {text}", variant.name()),
+        )
     })
 }
 
@@ -142,11 +147,16 @@ fn run(
 ) -> Result<Vec<u8>, String> {
     std::fs::write(source, bytecode).map_err(|e| format!("{}: {e}", source.display()))?;
     let mut command = Command::new(tileiras);
-    command.args(["--gpu-name", architecture, "-o"]).arg(target).arg(source);
+    command
+        .args(["--gpu-name", architecture, "-o"])
+        .arg(target)
+        .arg(source);
     for (variable, value) in toolkit_environment(tileiras) {
         command.env(variable, value);
     }
-    let output = command.output().map_err(|e| format!("{}: {e}", tileiras.display()))?;
+    let output = command
+        .output()
+        .map_err(|e| format!("{}: {e}", tileiras.display()))?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr);
         return Err(format!("tileiras, {}: {}", output.status, text.trim()));
@@ -156,7 +166,10 @@ fn run(
 
 /// tileiras runs the ptxas and libnvvm it finds through these: they must be its own.
 fn toolkit_environment(tileiras: &Path) -> Vec<(&'static str, OsString)> {
-    let Some(folder) = tileiras.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
+    let Some(folder) = tileiras
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    else {
         return Vec::new();
     };
     let mut path = OsString::from(folder);

@@ -57,7 +57,9 @@ impl Driver {
             }
             Ok(driver)
         });
-        opened.as_ref().map_err(|text| Failure::new(DEVICE, text.clone()))
+        opened
+            .as_ref()
+            .map_err(|text| Failure::new(DEVICE, text.clone()))
     }
 
     fn describe(&self, status: Status) -> String {
@@ -74,7 +76,10 @@ impl Driver {
         if status == 0 {
             return Ok(());
         }
-        Err(Failure::new(code, format!("{what}: {}", self.describe(status))))
+        Err(Failure::new(
+            code,
+            format!("{what}: {}", self.describe(status)),
+        ))
     }
 }
 
@@ -100,17 +105,25 @@ impl Device {
             .ok()
             .and_then(|ordinal| DEVICES.get(ordinal))
             .ok_or_else(|| Failure::new(DEVICE, format!("there is no device {ordinal}")))?;
-        slot.get_or_init(|| Self::open(ordinal)).as_ref().map_err(Clone::clone)
+        slot.get_or_init(|| Self::open(ordinal))
+            .as_ref()
+            .map_err(Clone::clone)
     }
 
     fn open(ordinal: i32) -> Outcome<Self> {
         let driver = Driver::get()?;
         let mut device = 0;
-        driver.check(unsafe { (driver.device_get)(&mut device, ordinal) }, DEVICE, "cuDeviceGet")?;
+        driver.check(
+            unsafe { (driver.device_get)(&mut device, ordinal) },
+            DEVICE,
+            "cuDeviceGet",
+        )?;
         let attribute = |which| {
             let mut value = 0;
             let status = unsafe { (driver.device_attribute)(&mut value, which, device) };
-            driver.check(status, DEVICE, "cuDeviceGetAttribute").map(|()| value)
+            driver
+                .check(status, DEVICE, "cuDeviceGetAttribute")
+                .map(|()| value)
         };
         let mut context: Handle = std::ptr::null_mut();
         let status = unsafe { (driver.retain_primary)(&mut context, device) };
@@ -127,7 +140,11 @@ impl Device {
     pub fn with_context<T>(&self, work: impl FnOnce(&Driver) -> Outcome<T>) -> Outcome<T> {
         let driver = Driver::get()?;
         let mut current: Handle = std::ptr::null_mut();
-        driver.check(unsafe { (driver.current)(&mut current) }, DEVICE, "cuCtxGetCurrent")?;
+        driver.check(
+            unsafe { (driver.current)(&mut current) },
+            DEVICE,
+            "cuCtxGetCurrent",
+        )?;
         if current as usize == self.context {
             return work(driver);
         }

@@ -29,7 +29,9 @@ pub enum DType {
 
 impl DType {
     pub fn from_code(code: i32) -> Option<Self> {
-        [Self::F32, Self::F16, Self::BF16, Self::I32].get(usize::try_from(code).ok()?).copied()
+        [Self::F32, Self::F16, Self::BF16, Self::I32]
+            .get(usize::try_from(code).ok()?)
+            .copied()
     }
 
     /// The name cutile's generics use.
@@ -65,7 +67,10 @@ pub const NULL: i32 = -5;
 
 impl Failure {
     pub fn new(code: i32, text: impl Into<String>) -> Self {
-        Self { code, text: text.into() }
+        Self {
+            code,
+            text: text.into(),
+        }
     }
 }
 
@@ -113,7 +118,10 @@ pub unsafe fn optional_text(text: *const c_char) -> Outcome<Option<String>> {
 pub unsafe fn required<'a>(desc: *const TensorDesc, name: &str) -> Outcome<&'a TensorDesc> {
     match unsafe { optional(desc) }? {
         Some(desc) => Ok(desc),
-        None => Err(Failure::new(NULL, format!("the descriptor of {name} is null"))),
+        None => Err(Failure::new(
+            NULL,
+            format!("the descriptor of {name} is null"),
+        )),
     }
 }
 
@@ -131,13 +139,21 @@ pub unsafe fn given<'a, T>(config: *const T, name: &str) -> Outcome<&'a T> {
 /// # Safety
 /// As for [`required`].
 pub unsafe fn optional<'a>(desc: *const TensorDesc) -> Outcome<Option<&'a TensorDesc>> {
-    let Some(desc) = (unsafe { desc.as_ref() }) else { return Ok(None) };
+    let Some(desc) = (unsafe { desc.as_ref() }) else {
+        return Ok(None);
+    };
     if !(0..=MAX_DIMS as i32).contains(&desc.ndim) {
-        return Err(Failure::new(BAD_ENUM, format!("a tensor has {} dimensions", desc.ndim)));
+        return Err(Failure::new(
+            BAD_ENUM,
+            format!("a tensor has {} dimensions", desc.ndim),
+        ));
     }
     desc.element_type()?;
     if desc.shape().iter().any(|&n| n < 0) {
-        return Err(Failure::new(BAD_ENUM, format!("a shape is negative: {:?}", desc.shape())));
+        return Err(Failure::new(
+            BAD_ENUM,
+            format!("a shape is negative: {:?}", desc.shape()),
+        ));
     }
     Ok(Some(desc))
 }

@@ -21,7 +21,10 @@ pub struct Slots {
 
 impl Slots {
     pub fn new() -> Self {
-        Self { values: [0; MAX_SLOTS], count: 0 }
+        Self {
+            values: [0; MAX_SLOTS],
+            count: 0,
+        }
     }
 
     fn push(&mut self, value: u64) {
@@ -54,7 +57,8 @@ impl Slots {
     /// A tensor parameter: the pointer, the sizes, the strides.
     pub fn view(&mut self, view: &View) -> &mut Self {
         self.push(view.pointer);
-        self.ints(&view.sizes[..view.rank]).ints(&view.strides[..view.rank])
+        self.ints(&view.sizes[..view.rank])
+            .ints(&view.strides[..view.rank])
     }
 
     fn filled(&self) -> &[u64] {

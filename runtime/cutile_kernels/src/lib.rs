@@ -10,7 +10,7 @@ mod softmax;
 mod variant;
 mod view;
 
-use ffi_util::{NULL, Failure, finish, last_error, optional_text};
+use ffi_util::{Failure, NULL, finish, last_error, optional_text};
 use std::ffi::c_char;
 
 /// Where cubins and the assembler are; each may be null. `shipped` and `cache` are folders,
@@ -63,3 +63,6 @@ pub unsafe extern "C" fn cutile_compile_for(
 pub extern "C" fn cutile_last_error() -> *const c_char {
     last_error()
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,6 +27,9 @@ pub struct Operand {
     pub of_output: bool,
     /// Scalar parameters that repeat strides of it.
     pub scalars: &'static [&'static str],
+    /// The scalar parameter that repeats its last size, where the kernel is specialised for one
+    /// of a multiple of 16 bytes.
+    pub last: Option<&'static str>,
 }
 
 /// Which of a variant's types stands for one of a kernel's type parameters.
@@ -98,14 +101,23 @@ impl Variant {
         let mut generics = [0; MAX_GENERICS];
         generics[..given.len()].copy_from_slice(given);
         let [input, output] = types;
-        Self { kernel, input, output, generics, shapes: Default::default(), options }
+        Self {
+            kernel,
+            input,
+            output,
+            generics,
+            shapes: Default::default(),
+            options,
+        }
     }
 
     /// Specialises for the operands' strides and alignment, in the kernel's order.
     pub fn views(&mut self, views: &[View]) {
         debug_assert_eq!(views.len(), self.kernel.source().operands.len());
-        for (shape, view) in self.shapes.iter_mut().zip(views) {
+        let operands = self.kernel.source().operands;
+        for ((shape, view), operand) in self.shapes.iter_mut().zip(views).zip(operands) {
             *shape = view.shape;
+            shape.filled &= operand.last.is_some();
         }
     }
 
@@ -116,12 +128,19 @@ impl Variant {
             Slot::Output => self.output,
         });
         let values = self.generics.iter().take(source.generics);
-        types.map(|t| t.name().to_owned()).chain(values.map(i32::to_string)).collect()
+        types
+            .map(|t| t.name().to_owned())
+            .chain(values.map(i32::to_string))
+            .collect()
     }
 
     /// A file name of its own for every variant.
     pub fn name(&self) -> String {
-        let Options { occupancy, ctas, warps } = self.options;
+        let Options {
+            occupancy,
+            ctas,
+            warps,
+        } = self.options;
         let mut name = self.kernel.source().entry.to_owned();
         for generic in self.generics() {
             name.push('-');
@@ -129,10 +148,11 @@ impl Variant {
         }
         name.push('-');
         for shape in &self.shapes[..self.kernel.source().operands.len()] {
-            name.push(match (shape.unit, shape.aligned) {
-                (false, _) => 's',
-                (true, false) => 'u',
-                (true, true) => 'a',
+            name.push(match shape {
+                Shape { filled: true, .. } => 'f',
+                Shape { aligned: true, .. } => 'a',
+                Shape { unit: true, .. } => 'u',
+                _ => 's',
             });
         }
         let _ = write!(name, "-o{occupancy}-c{ctas}-w{warps}");
@@ -156,7 +176,12 @@ impl Variant {
         let operands = self.kernel.source().operands.iter().zip(&self.shapes);
         operands
             .map(|(operand, shape)| {
-                let size = if operand.of_output { self.output } else { self.input }.size() as i32;
+                let size = if operand.of_output {
+                    self.output
+                } else {
+                    self.input
+                }
+                .size() as i32;
                 let outer = if shape.aligned { 16 / size } else { 1 };
                 let hint = |divisor| DivHint { divisor, max: 16 };
                 let mut stride_div = vec![hint(outer); operand.rank];
@@ -179,10 +204,23 @@ impl Variant {
         let operands = self.kernel.source().operands.iter().zip(&self.shapes);
         operands
             .filter(|(_, shape)| shape.aligned)
-            .flat_map(|(operand, _)| {
-                let dtype = if operand.of_output { self.output } else { self.input };
-                let hint = DivHint { divisor: 16 / dtype.size() as i32, max: 16 };
-                operand.scalars.iter().map(move |name| (*name, hint))
+            .flat_map(|(operand, shape)| {
+                let dtype = if operand.of_output {
+                    self.output
+                } else {
+                    self.input
+                };
+                let hint = DivHint {
+                    divisor: 16 / dtype.size() as i32,
+                    max: 16,
+                };
+                let last = operand.last.filter(|_| shape.filled);
+                operand
+                    .scalars
+                    .iter()
+                    .copied()
+                    .chain(last)
+                    .map(move |name| (name, hint))
             })
             .collect()
     }
@@ -209,14 +247,20 @@ impl Variant {
             .spawn(move || variant.bytecode_here(&architecture))
             .map_err(|e| Failure::new(LAUNCH, format!("no thread to compile in: {e}")))?;
         compiling.join().unwrap_or_else(|_| {
-            Err(Failure::new(LAUNCH, format!("the tile compiler panicked on {}", self.name())))
+            Err(Failure::new(
+                LAUNCH,
+                format!("the tile compiler panicked on {}", self.name()),
+            ))
         })
     }
 
     fn bytecode_here(&self, architecture: &str) -> Outcome<Vec<u8>> {
         let source = self.kernel.source();
         let strides = self.strides();
-        let strides: Vec<_> = strides.iter().map(|(name, s)| (*name, s.as_slice())).collect();
+        let strides: Vec<_> = strides
+            .iter()
+            .map(|(name, s)| (*name, s.as_slice()))
+            .collect();
         KernelCompiler::new(source.ast, source.module, source.entry)
             .generics(self.generics())
             .strides(&strides)

@@ -23,6 +23,8 @@ pub struct Shape {
     pub unit: bool,
     /// The pointer and all other strides are multiples of 16 bytes, so that TMA can be used.
     pub aligned: bool,
+    /// Aligned, and the last size is such a multiple as well.
+    pub filled: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +66,13 @@ impl View {
             view.strides[at] = to_i32(stride, "a stride")?;
         }
         let unit = rank > 0 && view.strides[rank - 1] == 1;
-        view.shape = Shape { unit, aligned: aligned && unit };
+        let aligned = aligned && unit;
+        let filled = aligned && dims[rank - 1].size * size % 16 == 0;
+        view.shape = Shape {
+            unit,
+            aligned,
+            filled,
+        };
         Ok(view)
     }
 }
@@ -78,10 +86,16 @@ pub fn collapse<const T: usize>(dims: &[[Dim; T]]) -> Vec<[Dim; T]> {
             joined.push(*next);
             continue;
         };
-        let behind = last.iter().zip(next).all(|(l, n)| l.stride == n.stride * n.size);
+        let behind = last
+            .iter()
+            .zip(next)
+            .all(|(l, n)| l.stride == n.stride * n.size);
         if behind {
             for (l, n) in last.iter_mut().zip(next) {
-                *l = Dim { size: l.size * n.size, stride: n.stride };
+                *l = Dim {
+                    size: l.size * n.size,
+                    stride: n.stride,
+                };
             }
         } else {
             joined.push(*next);

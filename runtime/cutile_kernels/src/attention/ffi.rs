@@ -41,7 +41,10 @@ pub unsafe extern "C" fn cutile_attention(
     device_id: i32,
     raw_stream: u64,
 ) -> i32 {
-    let target = Target { device: device_id, stream: raw_stream };
+    let target = Target {
+        device: device_id,
+        stream: raw_stream,
+    };
     finish(|| {
         let tensors = unsafe {
             [
@@ -82,14 +85,25 @@ fn run(
     }
     let view = |(name, desc): (&str, &TensorDesc)| {
         let dims: Vec<_> = (0..4)
-            .map(|at| Dim { size: desc.shape[at].max(1), stride: desc.strides[at] })
+            .map(|at| Dim {
+                size: desc.shape[at].max(1),
+                stride: desc.strides[at],
+            })
             .collect();
         View::new(name, desc.ptr, &dims, desc.element_type()?.size())
     };
-    let [out, q, k, v] = [view(tensors[0])?, view(tensors[1])?, view(tensors[2])?, view(tensors[3])?];
+    let [out, q, k, v] = [
+        view(tensors[0])?,
+        view(tensors[1])?,
+        view(tensors[2])?,
+        view(tensors[3])?,
+    ];
     let seen = match mask {
         Some(mask) => view(("mask", mask))?,
-        None => View { shape: Default::default(), ..out },
+        None => View {
+            shape: Default::default(),
+            ..out
+        },
     };
     let mask_dtype = mask.map_or(Ok(dtype), |mask| mask.element_type_in("mask", &FLOATS))?;
     let generics = [
@@ -108,10 +122,16 @@ fn run(
     let mut slots = Slots::new();
     slots.view(&out).view(&q).view(&k).view(&v).view(&seen);
     slots.float(scale * std::f32::consts::LOG2_E);
-    slots.int(to_i32(heads, "heads")?).int((heads / key_heads) as i32);
+    slots
+        .int(to_i32(heads, "heads")?)
+        .int((heads / key_heads) as i32);
     slots.int(to_i32(keys, "keys")?);
     slots.int(to_i32(tiles, "tiles")?).int(keep(0)).int(keep(1));
-    let grid = [tiles as u32, to_i32(batch * heads, "batch * heads")? as u32, 1];
+    let grid = [
+        tiles as u32,
+        to_i32(batch * heads, "batch * heads")? as u32,
+        1,
+    ];
     submit(&variant, target, &slots, |_| grid)
 }
 
@@ -134,12 +154,18 @@ fn sizes(
         )
     };
     let fits = || {
-        let &[batch, heads, queries, width] = q.shape() else { return None };
-        let &[batch_k, heads_k, keys, width_k] = k.shape() else { return None };
+        let &[batch, heads, queries, width] = q.shape() else {
+            return None;
+        };
+        let &[batch_k, heads_k, keys, width_k] = k.shape() else {
+            return None;
+        };
         let groups = heads_k > 0 && heads % heads_k == 0 || heads == 0;
         let same = k.shape() == v.shape() && q.shape() == out.shape();
         let mask_fits = mask.is_none_or(|mask| {
-            let &[b, h, rows, columns] = mask.shape() else { return false };
+            let &[b, h, rows, columns] = mask.shape() else {
+                return false;
+            };
             [1, batch].contains(&b) && [1, heads].contains(&h) && rows == queries && columns == keys
         });
         let fits = batch == batch_k && width == width_k && groups && same && mask_fits;

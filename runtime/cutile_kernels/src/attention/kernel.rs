@@ -70,14 +70,11 @@ pub mod attention_module {
         let batch: i32 = at / heads;
         let head: i32 = at % heads;
         let key_head: i32 = head / heads_per_key;
-        let q_tile: Tile<E, { [BM, D] }> =
-            unsafe { read::<E, BM, D>(q, [batch, head, row, 0i32]) };
-        let mut maximum: Tile<f32, { [BM, 1] }> =
-            constant(f32::NEG_INFINITY, const_shape![BM, 1]);
+        let q_tile: Tile<E, { [BM, D] }> = unsafe { read::<E, BM, D>(q, [batch, head, row, 0i32]) };
+        let mut maximum: Tile<f32, { [BM, 1] }> = constant(f32::NEG_INFINITY, const_shape![BM, 1]);
         let mut sum: Tile<f32, { [BM, 1] }> = constant(0.0f32, const_shape![BM, 1]);
         let mut total: Tile<f32, { [BM, D] }> = constant(0.0f32, const_shape![BM, D]);
-        let lowest: Tile<f32, { [BM, BN] }> =
-            constant(f32::NEG_INFINITY, const_shape![BM, BN]);
+        let lowest: Tile<f32, { [BM, BN] }> = constant(f32::NEG_INFINITY, const_shape![BM, BN]);
         let lowest_1: Tile<f32, { [BM, 1] }> = constant(f32::NEG_INFINITY, const_shape![BM, 1]);
         let zero_1: Tile<f32, { [BM, 1] }> = constant(0.0f32, const_shape![BM, 1]);
         let scale: Tile<f32, { [BM, BN] }> = broadcast_scalar(scale_log2, const_shape![BM, BN]);
@@ -86,7 +83,11 @@ pub mod attention_module {
         let row_column: Tile<i32, { [BM, 1] }> = row_ids.reshape(const_shape![BM, 1]);
         let rows: Tile<i32, { [BM, BN] }> = row_column.broadcast(const_shape![BM, BN]);
         let past: i32 = row * BM + BM;
-        let end: i32 = if CAUSAL == 1i32 && past < keys { past } else { keys };
+        let end: i32 = if CAUSAL == 1i32 && past < keys {
+            past
+        } else {
+            keys
+        };
         let steps: i32 = (end + BN - 1i32) / BN;
         for step in 0i32..steps {
             let k_tile: Tile<E, { [D, BN] }> =
@@ -105,18 +106,15 @@ pub mod attention_module {
                     )
                 };
                 let wide: Tile<f32, { [BM, BN] }> = convert_tile(given);
-                let log2e: Tile<f32, { [BM, BN] }> =
-                    constant(1.442695f32, const_shape![BM, BN]);
+                let log2e: Tile<f32, { [BM, BN] }> = constant(1.442695f32, const_shape![BM, BN]);
                 score = score + wide * log2e;
             } else {
                 score = score;
             }
             // Only tiles on an edge need the comparisons.
             if (step + 1i32) * BN > keys {
-                let columns: Tile<i32, { [BM, BN] }> =
-                    column_row.broadcast(const_shape![BM, BN]);
-                let last: Tile<i32, { [BM, BN] }> =
-                    broadcast_scalar(keys, const_shape![BM, BN]);
+                let columns: Tile<i32, { [BM, BN] }> = column_row.broadcast(const_shape![BM, BN]);
+                let last: Tile<i32, { [BM, BN] }> = broadcast_scalar(keys, const_shape![BM, BN]);
                 score = select(lt_tile(columns, last), score, lowest);
             } else {
                 score = score;

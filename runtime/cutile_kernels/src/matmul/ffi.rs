@@ -60,7 +60,10 @@ pub unsafe extern "C" fn cutile_matmul(
     device_id: i32,
     raw_stream: u64,
 ) -> i32 {
-    let target = Target { device: device_id, stream: raw_stream };
+    let target = Target {
+        device: device_id,
+        stream: raw_stream,
+    };
     finish(|| {
         let operands = unsafe {
             Operands {
@@ -90,8 +93,7 @@ pub unsafe extern "C" fn cutile_matmul_workspace(
 ) -> i64 {
     let mut bytes = 0;
     let code = finish(|| {
-        let [c, a, b] =
-            unsafe { [required(c, "c")?, required(a, "a")?, required(b, "b")?] };
+        let [c, a, b] = unsafe { [required(c, "c")?, required(a, "a")?, required(b, "b")?] };
         let problem = Problem::new(c, a, b)?;
         bytes = problem.a.planes().bytes() + problem.b.planes().bytes();
         Ok(())
@@ -179,7 +181,10 @@ fn matrix(desc: &TensorDesc, name: &str) -> Outcome<[Dim; 2]> {
         let text = format!("{name} has {count} dimensions, not two or more");
         return Err(Failure::new(BAD_ENUM, text));
     }
-    let dim = |at: usize| Dim { size: desc.shape[at], stride: desc.strides[at] };
+    let dim = |at: usize| Dim {
+        size: desc.shape[at],
+        stride: desc.strides[at],
+    };
     Ok([dim(count - 2), dim(count - 1)])
 }
 
@@ -194,7 +199,10 @@ fn batch_dims(c: &TensorDesc, a: &TensorDesc, b: &TensorDesc) -> Option<Vec<[Dim
         };
         match desc.shape[place] {
             1 => Some(Dim { size, stride: 0 }),
-            same if same == size => Some(Dim { size, stride: desc.strides[place] }),
+            same if same == size => Some(Dim {
+                size,
+                stride: desc.strides[place],
+            }),
             _ => None,
         }
     };
@@ -203,7 +211,10 @@ fn batch_dims(c: &TensorDesc, a: &TensorDesc, b: &TensorDesc) -> Option<Vec<[Dim
     }
     (0..count)
         .map(|at| {
-            let own = Dim { size: c.shape[at], stride: c.strides[at] };
+            let own = Dim {
+                size: c.shape[at],
+                stride: c.strides[at],
+            };
             Some([own, along(a, at)?, along(b, at)?])
         })
         .collect()
@@ -213,22 +224,38 @@ impl Factor {
     fn new(name: &str, desc: &TensorDesc, batch: [Dim; 2], matrix: [Dim; 2]) -> Outcome<Self> {
         let [rows, columns] = matrix;
         let swapped = columns.stride != 1 && columns.size != 1 && rows.stride == 1;
-        let matrix = if swapped { [columns, rows] } else { [rows, columns] };
+        let matrix = if swapped {
+            [columns, rows]
+        } else {
+            [rows, columns]
+        };
         let keep = batch.map(|dim| i32::from(dim.stride != 0 && dim.size != 1));
         let used = |at: usize| match keep[at] {
             0 => Dim { size: 1, stride: 0 },
             _ => batch[at],
         };
         // Nothing is read along an empty dimension, but a view has to have one element.
-        let filled = matrix.map(|dim| Dim { size: dim.size.max(1), stride: dim.stride });
+        let filled = matrix.map(|dim| Dim {
+            size: dim.size.max(1),
+            stride: dim.stride,
+        });
         let dims = [used(0), used(1), filled[0], filled[1]];
-        Ok(Self { view: View::new(name, desc.ptr, &dims, element(desc)?)?, swapped, keep })
+        Ok(Self {
+            view: View::new(name, desc.ptr, &dims, element(desc)?)?,
+            swapped,
+            keep,
+        })
     }
 
     /// Where the terms of this factor go: (3, batches, rows, columns padded for TMA).
     fn planes(&self) -> Planes {
         let [outer, inner, rows, columns] = self.view.sizes.map(i64::from);
-        Planes { batches: outer * inner, rows, columns, pitch: ceil_div(columns, 8) * 8 }
+        Planes {
+            batches: outer * inner,
+            rows,
+            columns,
+            pitch: ceil_div(columns, 8) * 8,
+        }
     }
 }
 
@@ -247,22 +274,33 @@ impl Planes {
     fn view(&self, pointer: u64) -> Outcome<View> {
         let matrix = self.rows * self.pitch;
         let dims = [
-            Dim { size: 3, stride: self.batches * matrix },
-            Dim { size: self.batches, stride: matrix },
-            Dim { size: self.rows, stride: self.pitch },
-            Dim { size: self.columns, stride: 1 },
+            Dim {
+                size: 3,
+                stride: self.batches * matrix,
+            },
+            Dim {
+                size: self.batches,
+                stride: matrix,
+            },
+            Dim {
+                size: self.rows,
+                stride: self.pitch,
+            },
+            Dim {
+                size: self.columns,
+                stride: 1,
+            },
         ];
         View::new("workspace", pointer, &dims, DType::BF16.size())
     }
 }
 
-fn run(
-    operands: &Operands,
-    epilogue: &Epilogue,
-    config: &MatmulConfig,
-    target: Target,
-) -> Outcome {
-    let taken: &[DType] = if config.variant == 1 { &[DType::F32] } else { &HALVES };
+fn run(operands: &Operands, epilogue: &Epilogue, config: &MatmulConfig, target: Target) -> Outcome {
+    let taken: &[DType] = if config.variant == 1 {
+        &[DType::F32]
+    } else {
+        &HALVES
+    };
     let input = operands.a.element_type_in("a", taken)?;
     operands.b.element_type_in("b", &[input])?;
     let output = operands.c.element_type_in("c", &FLOATS)?;
@@ -272,7 +310,14 @@ fn run(
     if problem.is_empty() {
         return Ok(());
     }
-    let call = Call { problem, bias, types: [input, output], epilogue, config, target };
+    let call = Call {
+        problem,
+        bias,
+        types: [input, output],
+        epilogue,
+        config,
+        target,
+    };
     match config.variant {
         0 => call.plain(operands.bias.is_some()),
         _ => call.split(operands.bias.is_some(), operands.workspace),
@@ -285,7 +330,10 @@ fn check(epilogue: &Epilogue, config: &MatmulConfig) -> Outcome {
         return Err(Failure::new(BAD_ENUM, text));
     }
     if !(0..=4).contains(&epilogue.activation) {
-        return Err(Failure::new(BAD_ENUM, format!("no activation {}", epilogue.activation)));
+        return Err(Failure::new(
+            BAD_ENUM,
+            format!("no activation {}", epilogue.activation),
+        ));
     }
     for side in [config.m, config.n, config.k] {
         if side < 1 || !(side as u32).is_power_of_two() {
@@ -293,7 +341,10 @@ fn check(epilogue: &Epilogue, config: &MatmulConfig) -> Outcome {
         }
     }
     if config.group < 1 {
-        return Err(Failure::new(BAD_ENUM, format!("a group of {} rows", config.group)));
+        return Err(Failure::new(
+            BAD_ENUM,
+            format!("a group of {} rows", config.group),
+        ));
     }
     Ok(())
 }
@@ -301,7 +352,10 @@ fn check(epilogue: &Epilogue, config: &MatmulConfig) -> Outcome {
 /// The bias as (n,); without one a view of c that no kernel reads.
 fn bias_view(bias: Option<&TensorDesc>, output: DType, problem: &Problem) -> Outcome<View> {
     let Some(bias) = bias else {
-        let none = Dim { size: problem.n.max(1), stride: 1 };
+        let none = Dim {
+            size: problem.n.max(1),
+            stride: 1,
+        };
         return View::new("bias", problem.c.pointer & !15, &[none], output.size());
     };
     bias.element_type_in("bias", &[output])?;
@@ -309,7 +363,10 @@ fn bias_view(bias: Option<&TensorDesc>, output: DType, problem: &Problem) -> Out
         let text = format!("bias is {:?}, not [{}]", bias.shape(), problem.n);
         return Err(Failure::new(BAD_ENUM, text));
     }
-    let dim = Dim { size: problem.n, stride: bias.strides[0] };
+    let dim = Dim {
+        size: problem.n,
+        stride: bias.strides[0],
+    };
     View::new("bias", bias.ptr, &[dim], output.size())
 }
 
@@ -335,8 +392,8 @@ impl Call<'_> {
 
     fn split(&self, biased: bool, workspace: Option<&TensorDesc>) -> Outcome {
         let Problem { c, a, b, .. } = &self.problem;
-        let workspace = workspace
-            .ok_or_else(|| Failure::new(crate::ffi_util::NULL, "workspace is null"))?;
+        let workspace =
+            workspace.ok_or_else(|| Failure::new(crate::ffi_util::NULL, "workspace is null"))?;
         let [planes_a, planes_b] = [a.planes(), b.planes()];
         let given = workspace.shape().iter().product::<i64>() * element(workspace)?;
         let needed = planes_a.bytes() + planes_b.bytes();
@@ -377,18 +434,33 @@ impl Call<'_> {
         let MatmulConfig { m, n, k, group, .. } = *self.config;
         let Problem { a, b, .. } = &self.problem;
         let activation = self.epilogue.activation;
-        [m, n, k, group, a.swapped.into(), b.swapped.into(), biased.into(), activation]
+        [
+            m,
+            n,
+            k,
+            group,
+            a.swapped.into(),
+            b.swapped.into(),
+            biased.into(),
+            activation,
+        ]
     }
 
     fn submit(&self, variant: &Variant, factors: [View; 2], keep: [[i32; 2]; 2]) -> Outcome {
-        let Problem { c, batch, m, n, k, .. } = &self.problem;
+        let Problem {
+            c, batch, m, n, k, ..
+        } = &self.problem;
         let tiles_of = |size: i64, side: i32| ceil_div(size, side.into());
         let row_tiles = tiles_of(*m, self.config.m);
         let column_tiles = tiles_of(*n, self.config.n);
         let tiles = row_tiles * column_tiles * batch[0] * batch[1];
         let tiles = to_i32(tiles, "the number of tiles")?;
         let mut slots = Slots::new();
-        slots.view(c).view(&factors[0]).view(&factors[1]).view(&self.bias);
+        slots
+            .view(c)
+            .view(&factors[0])
+            .view(&factors[1])
+            .view(&self.bias);
         slots.float(self.epilogue.alpha).int(batch[1] as i32);
         slots.int(row_tiles as i32).int(column_tiles as i32);
         slots.int(tiles_of(*k, self.config.k) as i32).int(tiles);

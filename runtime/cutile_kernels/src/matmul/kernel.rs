@@ -129,8 +129,7 @@ pub mod matmul_module {
         alpha: f32,
         index: [i32; 4],
     ) {
-        let scaled: Tile<f32, { [BM, BN] }> =
-            sum * broadcast_scalar(alpha, const_shape![BM, BN]);
+        let scaled: Tile<f32, { [BM, BN] }> = sum * broadcast_scalar(alpha, const_shape![BM, BN]);
         let y: Tile<f32, { [BM, BN] }> = if BIAS == 1i32 {
             let part: Partition<O, { [BN] }> = bias.partition(const_shape![BN]);
             let narrow: Tile<O, { [BN] }> = load_view_tko(
@@ -257,9 +256,8 @@ pub mod matmul_module {
         batches: i32,
     ) {
         let (column, row, batch) = get_tile_block_id();
-        let value: Tile<f32, { [R, C] }> = unsafe {
-            read::<f32, R, C, 0>(x, [batch / batches, batch % batches, row, column])
-        };
+        let value: Tile<f32, { [R, C] }> =
+            unsafe { read::<f32, R, C, 0>(x, [batch / batches, batch % batches, row, column]) };
         let zero: Tile<f32, { [R, C] }> = constant(0.0f32, const_shape![R, C]);
         let infinity: Tile<f32, { [R, C] }> = constant(f32::INFINITY, const_shape![R, C]);
         let rounded: Tile<bf16, { [R, C] }> = convert_tile(value);
@@ -341,8 +339,7 @@ pub mod matmul_module {
                 small = mmaf(a1, b0, small);
                 small = mmaf(a0, b1, small);
             }
-            let infinity: Tile<f32, { [BM, BN] }> =
-                constant(f32::INFINITY, const_shape![BM, BN]);
+            let infinity: Tile<f32, { [BM, BN] }> = constant(f32::INFINITY, const_shape![BM, BN]);
             let finite: Tile<bool, { [BM, BN] }> = lt_tile(absf(large), infinity);
             let sum: Tile<f32, { [BM, BN] }> = select(finite, large + small, large);
             unsafe {

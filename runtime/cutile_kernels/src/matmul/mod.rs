@@ -7,10 +7,34 @@ use crate::variant::{Operand, Slot, Source};
 use kernel::matmul_module::__module_ast_self;
 
 const MODULE: &str = "matmul_module";
-const C: Operand = Operand { name: "c", rank: 4, of_output: true, scalars: &[] };
-const A: Operand = Operand { name: "a", rank: 4, of_output: false, scalars: &[] };
-const B: Operand = Operand { name: "b", rank: 4, of_output: false, scalars: &[] };
-const BIAS: Operand = Operand { name: "bias", rank: 1, of_output: true, scalars: &[] };
+const C: Operand = Operand {
+    name: "c",
+    rank: 4,
+    of_output: true,
+    scalars: &[],
+    last: None,
+};
+const A: Operand = Operand {
+    name: "a",
+    rank: 4,
+    of_output: false,
+    scalars: &[],
+    last: None,
+};
+const B: Operand = Operand {
+    name: "b",
+    rank: 4,
+    of_output: false,
+    scalars: &[],
+    last: None,
+};
+const BIAS: Operand = Operand {
+    name: "bias",
+    rank: 1,
+    of_output: true,
+    scalars: &[],
+    last: None,
+};
 
 pub static MATMUL: Source = Source {
     module: MODULE,
@@ -37,7 +61,19 @@ pub static SPLIT: Source = Source {
     types: &[],
     generics: 2,
     operands: &[
-        Operand { name: "parts", rank: 4, of_output: true, scalars: &[] },
-        Operand { name: "x", rank: 4, of_output: false, scalars: &[] },
+        Operand {
+            name: "parts",
+            rank: 4,
+            of_output: true,
+            scalars: &[],
+            last: None,
+        },
+        Operand {
+            name: "x",
+            rank: 4,
+            of_output: false,
+            scalars: &[],
+            last: None,
+        },
     ],
 };

@@ -64,7 +64,10 @@ pub unsafe extern "C" fn cutile_softmax(
     device_id: i32,
     raw_stream: u64,
 ) -> i32 {
-    let target = Target { device: device_id, stream: raw_stream };
+    let target = Target {
+        device: device_id,
+        stream: raw_stream,
+    };
     finish(|| {
         let out = unsafe { required(out, "out") }?;
         let x = unsafe { required(x, "x") }?;
@@ -83,12 +86,17 @@ fn run(
     config: &SoftmaxConfig,
     target: Target,
 ) -> Outcome {
-    let types = [x.element_type_in("x", &FLOATS)?, out.element_type_in("out", &FLOATS)?];
+    let types = [
+        x.element_type_in("x", &FLOATS)?,
+        out.element_type_in("out", &FLOATS)?,
+    ];
     if x.shape() != out.shape() {
         let text = format!("x is {:?}, out is {:?}", x.shape(), out.shape());
         return Err(Failure::new(BAD_ENUM, text));
     }
-    let axis = usize::try_from(axis).ok().filter(|&axis| axis < x.shape().len());
+    let axis = usize::try_from(axis)
+        .ok()
+        .filter(|&axis| axis < x.shape().len());
     let axis = axis.ok_or_else(|| Failure::new(BAD_ENUM, "the axis is not one of x's"))?;
     check_tile(config)?;
     if x.shape().contains(&0) {
@@ -98,7 +106,10 @@ fn run(
     match config.variant {
         0 | 1 => whole(&shapes, types, log, config, target),
         2 => split(&shapes, types, workspace, log, config, target),
-        other => Err(Failure::new(BAD_ENUM, format!("softmax has no variant {other}"))),
+        other => Err(Failure::new(
+            BAD_ENUM,
+            format!("softmax has no variant {other}"),
+        )),
     }
 }
 
@@ -109,7 +120,10 @@ fn check_tile(config: &SoftmaxConfig) -> Outcome {
         }
     }
     if config.variant == 2 && config.tiles < 1 {
-        return Err(Failure::new(BAD_ENUM, format!("{} tiles in a block", config.tiles)));
+        return Err(Failure::new(
+            BAD_ENUM,
+            format!("{} tiles in a block", config.tiles),
+        ));
     }
     Ok(())
 }
@@ -123,12 +137,27 @@ fn shapes(
 ) -> Outcome<Shapes> {
     let dim = |at: usize| {
         let size = x.shape[at];
-        [Dim { size, stride: out.strides[at] }, Dim { size, stride: x.strides[at] }]
+        [
+            Dim {
+                size,
+                stride: out.strides[at],
+            },
+            Dim {
+                size,
+                stride: x.strides[at],
+            },
+        ]
     };
-    let others: Vec<_> = (0..x.shape().len()).filter(|&at| at != axis).map(dim).collect();
+    let others: Vec<_> = (0..x.shape().len())
+        .filter(|&at| at != axis)
+        .map(dim)
+        .collect();
     let mut others = collapse(&others);
     if others.len() > 2 {
-        return Err(Failure::new(LAUNCH, "the rows lie in more than two strides: copy x first"));
+        return Err(Failure::new(
+            LAUNCH,
+            "the rows lie in more than two strides: copy x first",
+        ));
     }
     while others.len() < 2 {
         others.insert(0, [Dim { size: 1, stride: 0 }; 2]);
@@ -190,20 +219,39 @@ fn whole(
         let text = format!("{} columns in a tile of {}", shapes.columns, config.columns);
         return Err(Failure::new(BAD_ENUM, text));
     }
-    let kernel = if online { Kernel::SoftmaxOnline } else { Kernel::SoftmaxRows };
+    let kernel = if online {
+        Kernel::SoftmaxOnline
+    } else {
+        Kernel::SoftmaxRows
+    };
     let whole = (shapes.columns % i64::from(config.columns) == 0).into();
-    let generics =
-        [config.rows, config.columns, shapes.access, log.into(), config.fast, whole];
+    let generics = [
+        config.rows,
+        config.columns,
+        shapes.access,
+        log.into(),
+        config.fast,
+        whole,
+    ];
     let mut variant = Variant::new(kernel, types, &generics, config.options);
     variant.views(&[shapes.out, shapes.x]);
     let row_tiles = to_i32(ceil_div(shapes.rows, config.rows.into()), "rows")?;
     let tiles = to_i32(i64::from(row_tiles) * shapes.outer, "the number of tiles")?;
     let mut slots = Slots::new();
-    slots.view(&shapes.out).view(&shapes.x).int(row_tiles).int(tiles);
-    slots.int(to_i32(shapes.rows, "rows")?).int(to_i32(shapes.columns, "columns")?);
+    slots
+        .view(&shapes.out)
+        .view(&shapes.x)
+        .int(row_tiles)
+        .int(tiles);
+    slots
+        .int(to_i32(shapes.rows, "rows")?)
+        .int(to_i32(shapes.columns, "columns")?);
     slots.ints(shapes.strides.as_flattened());
     if online {
-        slots.int(to_i32(ceil_div(shapes.columns, config.columns.into()), "columns")?);
+        slots.int(to_i32(
+            ceil_div(shapes.columns, config.columns.into()),
+            "columns",
+        )?);
     }
     submit(&variant, target, &slots, |device| {
         let blocks = match config.persistent {
@@ -226,20 +274,35 @@ fn split(
         workspace.ok_or_else(|| Failure::new(crate::ffi_util::NULL, "workspace is null"))?;
     workspace.element_type_in("workspace", &[DType::F32])?;
     if shapes.access == 1 {
-        return Err(Failure::new(LAUNCH, "several blocks per row need contiguous rows"));
+        return Err(Failure::new(
+            LAUNCH,
+            "several blocks per row need contiguous rows",
+        ));
     }
     let chunks = ceil_div(shapes.columns, chunk(config));
     let all_rows = shapes.outer * shapes.rows;
     if workspace.shape().iter().product::<i64>() < 2 * all_rows * chunks {
-        return Err(Failure::new(BAD_ENUM, format!("workspace < 2 * {all_rows} * {chunks}")));
+        return Err(Failure::new(
+            BAD_ENUM,
+            format!("workspace < 2 * {all_rows} * {chunks}"),
+        ));
     }
     let parts = View::new(
         "workspace",
         workspace.ptr,
         &[
-            Dim { size: 2, stride: all_rows * chunks },
-            Dim { size: all_rows, stride: chunks },
-            Dim { size: chunks, stride: 1 },
+            Dim {
+                size: 2,
+                stride: all_rows * chunks,
+            },
+            Dim {
+                size: all_rows,
+                stride: chunks,
+            },
+            Dim {
+                size: chunks,
+                stride: 1,
+            },
         ],
         4,
     )?;
@@ -257,12 +320,23 @@ fn split(
         let start_row = start as i32;
         let mut slots = Slots::new();
         slots.pointer(workspace.ptr).view(&shapes.x);
-        slots.int(start_row).int(rows).int(all).int(columns).int(count).int(tiles);
+        slots
+            .int(start_row)
+            .int(rows)
+            .int(all)
+            .int(columns)
+            .int(count)
+            .int(tiles);
         slots.ints(&shapes.strides[1]);
         submit(&first, target, &slots, |_| grid)?;
         let mut slots = Slots::new();
         slots.view(&shapes.out).view(&shapes.x).view(&parts);
-        slots.int(start_row).int(rows).int(columns).int(count).int(tiles);
+        slots
+            .int(start_row)
+            .int(rows)
+            .int(columns)
+            .int(count)
+            .int(tiles);
         slots.ints(shapes.strides.as_flattened());
         submit(&second, target, &slots, |_| grid)?;
         start += here;
@@ -294,7 +368,14 @@ fn finish_variant(
 ) -> Variant {
     let chunks = (parts.sizes[2] as u32).next_power_of_two().max(4) as i32;
     let whole = (shapes.columns % chunk(config) == 0).into();
-    let generics = [config.columns, chunks, shapes.access, log.into(), config.fast, whole];
+    let generics = [
+        config.columns,
+        chunks,
+        shapes.access,
+        log.into(),
+        config.fast,
+        whole,
+    ];
     let mut variant = Variant::new(Kernel::SoftmaxFinish, types, &generics, config.options);
     variant.views(&[shapes.out, shapes.x, *parts]);
     variant

@@ -30,8 +30,7 @@ pub mod softmax_module {
         let row_stride_wide: Tile<i64, { [BM, 1] }> = exti(row_stride);
         let outer: Tile<i32, { [BM, 1] }> = broadcast_scalar(index[0], const_shape![BM, 1]);
         let outer_wide: Tile<i64, { [BM, 1] }> = exti(outer);
-        let outer_stride: Tile<i32, { [BM, 1] }> =
-            broadcast_scalar(strides.0, const_shape![BM, 1]);
+        let outer_stride: Tile<i32, { [BM, 1] }> = broadcast_scalar(strides.0, const_shape![BM, 1]);
         let outer_stride_wide: Tile<i64, { [BM, 1] }> = exti(outer_stride);
         let start: Tile<i64, { [BM, 1] }> =
             row_wide * row_stride_wide + outer_wide * outer_stride_wide;
@@ -42,8 +41,11 @@ pub mod softmax_module {
         let spread: PointerTile<*mut E, { [BM, BN] }> = broadcast_ptr(starts, const_shape![BM, BN]);
         let column_stride: Tile<i32, { [1, BN] }> =
             broadcast_scalar(strides.2, const_shape![1, BN]);
-        let along: Tile<i32, { [1, BN] }> =
-            if ACCESS == 3i32 { column_row } else { column_row * column_stride };
+        let along: Tile<i32, { [1, BN] }> = if ACCESS == 3i32 {
+            column_row
+        } else {
+            column_row * column_stride
+        };
         let offsets: Tile<i32, { [BM, BN] }> = along.broadcast(const_shape![BM, BN]);
         addptr_tile(spread, offsets)
     }
@@ -67,8 +69,11 @@ pub mod softmax_module {
         let rows_inside: Tile<bool, { [BM, BN] }> = row_inside.broadcast(const_shape![BM, BN]);
         let columns_inside: Tile<bool, { [BM, BN] }> =
             column_inside.broadcast(const_shape![BM, BN]);
-        let inside: Tile<bool, { [BM, BN] }> =
-            if WHOLE == 1i32 { rows_inside } else { andi(rows_inside, columns_inside) };
+        let inside: Tile<bool, { [BM, BN] }> = if WHOLE == 1i32 {
+            rows_inside
+        } else {
+            andi(rows_inside, columns_inside)
+        };
         inside
     }
 
@@ -155,8 +160,7 @@ pub mod softmax_module {
                 broadcast_scalar(columns - index[2] * BN, const_shape![1, BN]);
             let inside: Tile<bool, { [1, BN] }> = lt_tile(row, end);
             let mask: Tile<bool, { [BM, BN] }> = inside.broadcast(const_shape![BM, BN]);
-            let lowest: Tile<f32, { [BM, BN] }> =
-                constant(f32::NEG_INFINITY, const_shape![BM, BN]);
+            let lowest: Tile<f32, { [BM, BN] }> = constant(f32::NEG_INFINITY, const_shape![BM, BN]);
             select(mask, tile, lowest)
         };
         kept
@@ -306,10 +310,10 @@ pub mod softmax_module {
         let step: i32 = get_num_tile_blocks().0;
         for tile in (first..tiles).step_by(step as usize) {
             let index: [i32; 3] = [tile / row_tiles, tile % row_tiles, 0i32];
-            let value: Tile<f32, { [BM, BN] }> = unsafe { read::<E, BM, BN, ACCESS, WHOLE>(x, index, rows, columns, x_strides) };
+            let value: Tile<f32, { [BM, BN] }> =
+                unsafe { read::<E, BM, BN, ACCESS, WHOLE>(x, index, rows, columns, x_strides) };
             let maximum: Tile<f32, { [BM, 1] }> = row_maximum::<BM, BN>(value);
-            let shifted: Tile<f32, { [BM, BN] }> =
-                value - maximum.broadcast(const_shape![BM, BN]);
+            let shifted: Tile<f32, { [BM, BN] }> = value - maximum.broadcast(const_shape![BM, BN]);
             let powers: Tile<f32, { [BM, BN] }> = exponential::<BM, BN, FAST>(shifted);
             let sum: Tile<f32, { [BM, 1] }> = row_sum::<BM, BN>(powers);
             let out: Tile<f32, { [BM, BN] }> = if LOG == 1i32 {
@@ -361,13 +365,19 @@ pub mod softmax_module {
                 constant(f32::NEG_INFINITY, const_shape![BM, 1]);
             let mut sum: Tile<f32, { [BM, 1] }> = constant(0.0f32, const_shape![BM, 1]);
             for column in 0i32..column_tiles {
-                let value: Tile<f32, { [BM, BN] }> =
-                    unsafe { read::<E, BM, BN, ACCESS, WHOLE>(x, [outer, row, column], rows, columns, x_strides) };
+                let value: Tile<f32, { [BM, BN] }> = unsafe {
+                    read::<E, BM, BN, ACCESS, WHOLE>(
+                        x,
+                        [outer, row, column],
+                        rows,
+                        columns,
+                        x_strides,
+                    )
+                };
                 let higher: Tile<f32, { [BM, 1] }> =
                     max_tile(maximum, row_maximum::<BM, BN>(value));
                 let base: Tile<f32, { [BM, 1] }> = finite::<BM>(higher);
-                let shifted: Tile<f32, { [BM, BN] }> =
-                    value - base.broadcast(const_shape![BM, BN]);
+                let shifted: Tile<f32, { [BM, BN] }> = value - base.broadcast(const_shape![BM, BN]);
                 let powers: Tile<f32, { [BM, BN] }> = exponential::<BM, BN, FAST>(shifted);
                 let rescale: Tile<f32, { [BM, 1] }> = exp(maximum - base);
                 sum = sum * rescale + row_sum::<BM, BN>(powers);
@@ -375,12 +385,27 @@ pub mod softmax_module {
             }
             let base: Tile<f32, { [BM, 1] }> = finite::<BM>(maximum);
             for column in 0i32..column_tiles {
-                let value: Tile<f32, { [BM, BN] }> =
-                    unsafe { read::<E, BM, BN, ACCESS, WHOLE>(x, [outer, row, column], rows, columns, x_strides) };
-                let shifted: Tile<f32, { [BM, BN] }> =
-                    value - base.broadcast(const_shape![BM, BN]);
+                let value: Tile<f32, { [BM, BN] }> = unsafe {
+                    read::<E, BM, BN, ACCESS, WHOLE>(
+                        x,
+                        [outer, row, column],
+                        rows,
+                        columns,
+                        x_strides,
+                    )
+                };
+                let shifted: Tile<f32, { [BM, BN] }> = value - base.broadcast(const_shape![BM, BN]);
                 let out: Tile<f32, { [BM, BN] }> = result::<BM, BN, LOG, FAST>(shifted, sum);
-                unsafe { write::<O, BM, BN, ACCESS, WHOLE>(y, out, [outer, row, column], rows, columns, y_strides) };
+                unsafe {
+                    write::<O, BM, BN, ACCESS, WHOLE>(
+                        y,
+                        out,
+                        [outer, row, column],
+                        rows,
+                        columns,
+                        y_strides,
+                    )
+                };
             }
         }
     }
@@ -416,7 +441,13 @@ pub mod softmax_module {
         let mut sum: Tile<f32, { [1, 1] }> = constant(0.0f32, const_shape![1, 1]);
         for near in 0i32..column_tiles {
             let value: Tile<f32, { [1, BN] }> = unsafe {
-                read::<E, 1, BN, ACCESS, WHOLE>(x, [outer, inner, chunk * column_tiles + near], rows, columns, x_strides)
+                read::<E, 1, BN, ACCESS, WHOLE>(
+                    x,
+                    [outer, inner, chunk * column_tiles + near],
+                    rows,
+                    columns,
+                    x_strides,
+                )
             };
             let higher: Tile<f32, { [1, 1] }> = max_tile(maximum, row_maximum::<1, BN>(value));
             let base: Tile<f32, { [1, 1] }> = finite::<1>(higher);
@@ -486,8 +517,9 @@ pub mod softmax_module {
         let row: i32 = first_row + near_row;
         let outer: i32 = row / rows;
         let inner: i32 = row % rows;
-        let maxima: Tile<f32, { [1, CHUNKS] }> =
-            unsafe { read::<f32, 1, CHUNKS, 0, 0>(parts, [0i32, row, 0i32], 0i32, chunks, (0i32, 0i32, 0i32)) };
+        let maxima: Tile<f32, { [1, CHUNKS] }> = unsafe {
+            read::<f32, 1, CHUNKS, 0, 0>(parts, [0i32, row, 0i32], 0i32, chunks, (0i32, 0i32, 0i32))
+        };
         let sums_view: Partition<f32, { [1, 1, CHUNKS] }> =
             parts.partition(const_shape![1, 1, CHUNKS]);
         let sums_block: Tile<f32, { [1, 1, CHUNKS] }> = load_view_tko(
@@ -505,7 +537,8 @@ pub mod softmax_module {
         let sum: Tile<f32, { [1, 1] }> = row_sum::<1, CHUNKS>(sums * weights);
         for near in 0i32..column_tiles {
             let index: [i32; 3] = [outer, inner, chunk * column_tiles + near];
-            let value: Tile<f32, { [1, BN] }> = unsafe { read::<E, 1, BN, ACCESS, WHOLE>(x, index, rows, columns, x_strides) };
+            let value: Tile<f32, { [1, BN] }> =
+                unsafe { read::<E, 1, BN, ACCESS, WHOLE>(x, index, rows, columns, x_strides) };
             let shifted: Tile<f32, { [1, BN] }> = value - base.broadcast(const_shape![1, BN]);
             let out: Tile<f32, { [1, BN] }> = result::<1, BN, LOG, FAST>(shifted, sum);
             unsafe { write::<O, 1, BN, ACCESS, WHOLE>(y, out, index, rows, columns, y_strides) };

@@ -7,8 +7,20 @@ use crate::variant::{Operand, Slot, Source};
 use kernel::softmax_module::__module_ast_self;
 
 const MODULE: &str = "softmax_module";
-const OUT: Operand = Operand { name: "y", rank: 3, of_output: true, scalars: &["y_outer", "y_row"] };
-const IN: Operand = Operand { name: "x", rank: 3, of_output: false, scalars: &["x_outer", "x_row"] };
+const OUT: Operand = Operand {
+    name: "y",
+    rank: 3,
+    of_output: true,
+    scalars: &["y_outer", "y_row"],
+    last: None,
+};
+const IN: Operand = Operand {
+    name: "x",
+    rank: 3,
+    of_output: false,
+    scalars: &["x_outer", "x_row"],
+    last: Some("columns"),
+};
 
 pub static ROWS: Source = Source {
     module: MODULE,
@@ -43,5 +55,15 @@ pub static FINISH: Source = Source {
     ast: __module_ast_self,
     types: &[Slot::Input, Slot::Output],
     generics: 6,
-    operands: &[OUT, IN, Operand { name: "parts", rank: 3, of_output: false, scalars: &[] }],
+    operands: &[
+        OUT,
+        IN,
+        Operand {
+            name: "parts",
+            rank: 3,
+            of_output: false,
+            scalars: &[],
+            last: None,
+        },
+    ],
 };
