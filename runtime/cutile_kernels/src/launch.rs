@@ -7,6 +7,7 @@ use crate::variant::Variant;
 use crate::view::View;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock};
 
@@ -73,12 +74,46 @@ pub struct Target {
     pub stream: u64,
 }
 
-type Functions = HashMap<(i32, Variant), Function>;
+/// A multiplication a word: the standard hash costs as much as the rest of a launch.
+#[derive(Clone, Copy, Default)]
+struct Words(u64);
+
+impl Hasher for Words {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_u8(&mut self, value: u8) {
+        self.write_u64(value.into());
+    }
+
+    fn write_i32(&mut self, value: i32) {
+        self.write_u64(value as u64);
+    }
+
+    fn write_isize(&mut self, value: isize) {
+        self.write_u64(value as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
+}
+
+type Functions = HashMap<(i32, Variant), Function, BuildHasherDefault<Words>>;
 
 thread_local! {
     static COMPILE_FOR: RefCell<Option<(String, PathBuf)>> = const { RefCell::new(None) };
     /// The process's table again, read without a lock.
-    static SEEN: RefCell<Functions> = RefCell::new(HashMap::new());
+    static SEEN: RefCell<Functions> = RefCell::new(HashMap::default());
 }
 
 static LOADED: OnceLock<Mutex<Functions>> = OnceLock::new();
@@ -123,7 +158,7 @@ fn seen(variant: &Variant, device: i32) -> Option<Function> {
 
 /// Holding the lock through a compilation makes one thread compile for all.
 fn load(variant: &Variant, ordinal: i32, device: &Device) -> Outcome<Function> {
-    let loaded = LOADED.get_or_init(|| Mutex::new(HashMap::new()));
+    let loaded = LOADED.get_or_init(|| Mutex::new(HashMap::default()));
     let mut loaded = loaded.lock().unwrap_or_else(|e| e.into_inner());
     let key = (ordinal, *variant);
     let function = match loaded.get(&key) {

@@ -193,9 +193,11 @@ fn nothing_to_do_needs_no_device() {
     );
 }
 
+type NamedCall = (&'static str, Box<dyn Fn() -> i32>);
+
 /// Every kernel in the shapes of its operands that make different code.
-fn everything() -> Vec<(&'static str, Box<dyn Fn() -> i32>)> {
-    let mut calls: Vec<(&'static str, Box<dyn Fn() -> i32>)> = Vec::new();
+fn everything() -> Vec<NamedCall> {
+    let mut calls: Vec<NamedCall> = Vec::new();
     for dtype in [F32, F16, BF16] {
         for (name, columns, variant) in [
             ("rows", 512, 0),

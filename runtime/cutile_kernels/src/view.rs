@@ -48,7 +48,7 @@ impl View {
             shape: Shape::default(),
         };
         let mut extent = 1;
-        let mut aligned = pointer % 16 == 0;
+        let mut aligned = pointer.is_multiple_of(16);
         for (at, dim) in dims.iter().enumerate().rev() {
             // A stride that is never taken is as good as any: one that keeps the alignment.
             let stride = if dim.size == 1 { extent } else { dim.stride };
