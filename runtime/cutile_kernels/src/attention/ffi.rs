@@ -68,21 +68,61 @@ fn run(
     config: &AttentionConfig,
     target: Target,
 ) -> Outcome {
-    let dtype = tensors[0].1.element_type_in("out", &HALVES)?;
-    for (name, desc) in tensors {
-        desc.element_type_in(name, &[dtype])?;
-    }
+    let types = types(tensors, mask)?;
     for side in [config.queries, config.keys] {
         if side < 1 || !(side as u32).is_power_of_two() {
             return Err(Failure::new(BAD_ENUM, format!("a tile's side of {side}")));
         }
     }
     let [out, q, k, v] = tensors.map(|(_, desc)| desc);
-    let sizes = sizes(out, q, k, v, mask)?;
-    let [batch, heads, queries, keys, width] = sizes;
+    let [batch, heads, queries, keys, width] = sizes(out, q, k, v, mask)?;
     if [batch, heads, queries, width].contains(&0) {
         return Ok(());
     }
+    let views = views(tensors, mask)?;
+    let generics = [
+        config.queries,
+        config.keys,
+        (width as u32).next_power_of_two().max(16) as i32,
+        causal.into(),
+        mask.is_some().into(),
+    ];
+    let mut variant = Variant::new(Kernel::Attention, types, &generics, config.options);
+    variant.views(&views);
+    let tiles = ceil_div(queries, config.queries.into());
+    let keep = |at: usize| mask.map_or(0, |mask| i32::from(mask.shape[at] != 1));
+    let mut slots = Slots::new();
+    for view in &views {
+        slots.view(view);
+    }
+    slots.float(scale * std::f32::consts::LOG2_E);
+    slots
+        .int(to_i32(heads, "heads")?)
+        .int((heads / k.shape[1]) as i32);
+    slots
+        .int(to_i32(keys, "keys")?)
+        .int(to_i32(tiles, "tiles")?);
+    slots.int(keep(0)).int(keep(1));
+    let grid = [
+        tiles as u32,
+        to_i32(batch * heads, "batch * heads")? as u32,
+        1,
+    ];
+    submit(&variant, target, &slots, |_| grid)
+}
+
+/// The dtype of the four tensors and the mask's.
+fn types(tensors: [(&str, &TensorDesc); 4], mask: Option<&TensorDesc>) -> Outcome<[DType; 2]> {
+    let dtype = tensors[0].1.element_type_in("out", &HALVES)?;
+    for (name, desc) in tensors {
+        desc.element_type_in(name, &[dtype])?;
+    }
+    let mask = mask.map_or(Ok(dtype), |mask| mask.element_type_in("mask", &FLOATS))?;
+    Ok([dtype, mask])
+}
+
+/// out, q, k, v and the mask; without one a view that no kernel reads.
+fn views(tensors: [(&str, &TensorDesc); 4], mask: Option<&TensorDesc>) -> Outcome<[View; 5]> {
     let view = |(name, desc): (&str, &TensorDesc)| {
         let dims: Vec<_> = (0..4)
             .map(|at| Dim {
@@ -92,47 +132,16 @@ fn run(
             .collect();
         View::new(name, desc.ptr, &dims, desc.element_type()?.size())
     };
-    let [out, q, k, v] = [
-        view(tensors[0])?,
-        view(tensors[1])?,
-        view(tensors[2])?,
-        view(tensors[3])?,
-    ];
-    let seen = match mask {
+    let [out, q, k, v] = tensors;
+    let out = view(out)?;
+    let mask = match mask {
         Some(mask) => view(("mask", mask))?,
         None => View {
             shape: Default::default(),
             ..out
         },
     };
-    let mask_dtype = mask.map_or(Ok(dtype), |mask| mask.element_type_in("mask", &FLOATS))?;
-    let generics = [
-        config.queries,
-        config.keys,
-        (width as u32).next_power_of_two().max(16) as i32,
-        causal.into(),
-        mask.is_some().into(),
-    ];
-    let types = [dtype, mask_dtype];
-    let mut variant = Variant::new(Kernel::Attention, types, &generics, config.options);
-    variant.views(&[out, q, k, v, seen]);
-    let key_heads = tensors[2].1.shape[1];
-    let tiles = ceil_div(queries, config.queries.into());
-    let keep = |at: usize| mask.map_or(0, |mask| i32::from(mask.shape[at] != 1));
-    let mut slots = Slots::new();
-    slots.view(&out).view(&q).view(&k).view(&v).view(&seen);
-    slots.float(scale * std::f32::consts::LOG2_E);
-    slots
-        .int(to_i32(heads, "heads")?)
-        .int((heads / key_heads) as i32);
-    slots.int(to_i32(keys, "keys")?);
-    slots.int(to_i32(tiles, "tiles")?).int(keep(0)).int(keep(1));
-    let grid = [
-        tiles as u32,
-        to_i32(batch * heads, "batch * heads")? as u32,
-        1,
-    ];
-    submit(&variant, target, &slots, |_| grid)
+    Ok([out, view(q)?, view(k)?, view(v)?, mask])
 }
 
 /// batch, heads, queries, keys, d; what does not fit raises with all shapes.

@@ -2,6 +2,7 @@
 
 pub mod ffi;
 pub mod kernel;
+mod problem;
 
 use crate::variant::{Operand, Slot, Source};
 use kernel::matmul_module::__module_ast_self;
