@@ -38,6 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
         "cache", help="show the cache of compiled kernels", allow_abbrev=False
     )
     cache.add_argument("--clear", action="store_true", help="delete all compiled kernels")
+    commands.add_parser("build-tile", help="build the library of tile kernels with cargo")
     options = parser.parse_args(arguments)
     # Imported here, so that doctor works where the demo's packages are missing.
     if options.command == "demo":
@@ -46,6 +47,8 @@ def main(arguments: list[str] | None = None) -> int:
         return run(options.image, options.output)
     from fklarray import doctor
 
+    if options.command == "build-tile":
+        return doctor.build_tile()
     if options.command == "cache":
         return doctor.clear_cache() if options.clear else doctor.show_cache()
     return doctor.run()

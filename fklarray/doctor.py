@@ -32,8 +32,10 @@ from fklarray_runtime import (
     target,
     threads,
 )
+from fklarray_runtime.tile_build import build_tile_library, crate_folder
+from fklarray_runtime.tile_library import TileError
 
-__all__ = ["clear_cache", "run", "show_cache"]
+__all__ = ["build_tile", "clear_cache", "run", "show_cache"]
 
 _KIBIBYTE = 1 << 10
 _GIBIBYTE = 1 << 30
@@ -131,6 +133,16 @@ def _add_devices(table: Table) -> None:
         table.add_row("compiler for devices", escape(str(compiler)))
     if device_count():
         table.add_row("what is not fused", escape(f"runs on {where_runs('sort', 'cuda:0')}"))
+
+
+def build_tile() -> int:
+    """Build the library of tile kernels; return 1 where that fails, having said why."""
+    try:
+        print(build_tile_library(crate_folder()))
+    except TileError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
 
 
 def clear_cache() -> int:

@@ -61,7 +61,8 @@ def key(parts: Mapping[str, str]) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def _default_directory() -> Path:
+def default_directory() -> Path:
+    """Return the folder that FKLARRAY_CACHE_DIR names, or the user's cache folder."""
     named = os.environ.get(DIRECTORY_VARIABLE, "")
     return Path(named) if named else platformdirs.user_cache_path("fklarray")
 
@@ -109,7 +110,7 @@ class BinaryCache:
 
     def _open_directory(self) -> Path:
         try:
-            wanted = (self._wanted or _default_directory()).absolute()
+            wanted = (self._wanted or default_directory()).absolute()
         except (OSError, RuntimeError) as error:  # no home to be found
             return self._fall_back("the user's cache folder", str(error))
         reason = why_not_private(wanted)
