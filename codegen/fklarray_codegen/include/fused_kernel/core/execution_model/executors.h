@@ -68,12 +68,13 @@ struct Parts {
         return end;
     }
 
-    // How many points make a block: as many as leave their values in the first-level cache.
+    // How many points make a block: as many as leave their values in the first-level cache, and not
+    // so many that their results wait for memory all at once.
     FK_HOST_FUSE int points() {
         std::size_t largest = 1;
         ((largest = bytes<IOps>() > largest ? bytes<IOps>() : largest), ...);
         const auto fitting = static_cast<int>(8192 / largest);
-        return fitting > 64 ? 64 : fitting < 8 ? 8 : fitting;
+        return fitting > 32 ? 32 : fitting < 8 ? 8 : fitting;
     }
 
 private:
