@@ -166,11 +166,7 @@ def test_rounding_around_every_tie(name: str, source: str, device: str) -> None:
 @pytest.mark.parametrize("source", ["int8", "uint16", "int32", "int64", "uint64"])
 def test_casts_of_integers(source: str, device: str) -> None:
     row = DTYPES[source]
-    most = np.iinfo(source).max
-    ties = [(1 << k) + (3 << (k - 8)) for k in range(9, most.bit_length())]
-    near = np.array([tie + step for tie in ties for step in (-1, 0, 1)] or [0], source)
-    values = [special(row), random(row, 3000, 4), np.arange(127).astype(source), near]
-    values = np.concatenate([*values, -near] if source.startswith("int") else values)
+    values = np.concatenate([special(row), random(row, 3000, 4), np.arange(127).astype(source)])
     x = xp.asarray(values, device=device)
     results = [xp.astype(x, name) for name in NAMES]
     xp.materialize(*results)

@@ -206,32 +206,7 @@ struct RoundTo : VectorFunctor {
     }
 };
 
-// Integers of 64 bits as float64, from which another rounding gives what a single one would: of
-// large ones the lowest bits become one, which is set if one of them was.
-struct CastLargeIntegers : VectorFunctor {
-    template <typename...>
-    using Result = double;
-
-    template <typename V>
-    FK_HOST_DEVICE_STATIC Like<V, double> exec(V value) {
-        using Bits = Unsigned<V>;
-        const Bits bits = bit_cast<Bits>(value);
-        const auto is_negative = value < V{};
-        const Bits size = select(is_negative, static_cast<Bits>(Bits{} - bits), bits);
-        const Bits one = constant<Bits>(1);
-        const Bits rest = select((size & 0xfff) != Bits{}, one, Bits{});
-        const auto is_large = size > constant<Bits>(std::uint64_t{1} << 48);
-        const Bits kept = select(is_large, static_cast<Bits>((size >> 12) | rest), size);
-        const auto parts = convert<double>(bit_cast<Signed<V>>(kept));
-        const auto unit = constant<Like<V, double>>(1);
-        const auto whole =
-            parts * select(is_large, static_cast<Like<V, double>>(unit * 4096), unit);
-        return select(is_negative, static_cast<Like<V, double>>(-whole), whole);
-    }
-};
-
-// Casts round once. To float16 all but float64 may go through float32, beyond whose integers there
-// is only infinity.
+// Casts of float64 round once; everything else goes through float32.
 template <typename To>
 struct Cast;
 template <typename Format, typename From>
@@ -241,22 +216,6 @@ struct FunctorFor<Cast<SixteenBits<Format>>, From> {
 template <typename Format>
 struct FunctorFor<Cast<SixteenBits<Format>>, double> {
     using type = Cast<double>;
-};
-template <>
-struct FunctorFor<Cast<BFloat16>, std::int32_t> {
-    using type = Cast<double>;
-};
-template <>
-struct FunctorFor<Cast<BFloat16>, std::uint32_t> {
-    using type = Cast<double>;
-};
-template <>
-struct FunctorFor<Cast<BFloat16>, std::int64_t> {
-    using type = CastLargeIntegers;
-};
-template <>
-struct FunctorFor<Cast<BFloat16>, std::uint64_t> {
-    using type = CastLargeIntegers;
 };
 template <typename Format>
 struct FunctorFor<Cast<SixteenBits<Format>>, Complex<double>> {
