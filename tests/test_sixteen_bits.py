@@ -151,7 +151,7 @@ def test_casts_of_every_number(name: str, device: str) -> None:
 @pytest.mark.parametrize("source", ["float32", "float64"])
 @pytest.mark.parametrize("name", NAMES)
 def test_rounding_around_every_tie(name: str, source: str, device: str) -> None:
-    """float64 becomes float16 or bfloat16 in one rounding, as by NumPy and ml_dtypes."""
+    """float64 becomes float16 in one rounding; bfloat16 in two, as by ml_dtypes."""
     numbers = every(name)[: 0x7C01 if name == "float16" else 0x7F81].astype(np.float64)
     numbers[-1] = 2 * numbers[-2] - numbers[-3]
     ties = ((numbers[:-1] + numbers[1:]) / 2).astype(source)

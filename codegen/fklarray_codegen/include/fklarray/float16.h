@@ -133,7 +133,7 @@ struct Brain16 {
     template <typename V>
     FK_HOST_DEVICE_STATIC Like<V, std::uint16_t> rounded(V value) {
         if constexpr (sizeof(Element<V>) == 8) {
-            return rounded(rounded_to_odd(value));
+            return rounded(convert<float>(value));
         } else {
 #if defined(__CUDA_ARCH__)
             // Of a pair with zero: the conversion of one number runs at a quarter of the speed.
@@ -150,24 +150,6 @@ struct Brain16 {
                 static_cast<Bits>(select(value == value, nearest, quiet) >> 16));
 #endif
         }
-    }
-
-    // float64 as float32, from which another rounding gives what a single one would: between two
-    // numbers the one whose last bit is 1 (Boldo and Melquiond, "Emulation of FMA and correctly
-    // rounded sums: proved algorithms using rounding to odd", 2008).
-    template <typename V>
-    FK_HOST_DEVICE_STATIC Like<V, float> rounded_to_odd(V value) {
-        using Wide = Signed<V>;
-        using Bits = Like<V, std::int32_t>;
-        const Like<V, float> nearest = convert<float>(value);
-        const V back = convert<double>(nearest);
-        const Wide none = {};
-        const Wide one = constant<Wide>(1);
-        const auto magnitude = [](V x) { return bit_cast<Wide>(x) & 0x7fffffffffffffff; };
-        const Wide beyond = select(magnitude(back) > magnitude(value), one, none);
-        const Wide between = select((back < value) | (back > value), one, none);
-        const Bits below = bit_cast<Bits>(nearest) - convert<std::int32_t>(beyond);
-        return bit_cast<Like<V, float>>(static_cast<Bits>(below | convert<std::int32_t>(between)));
     }
 };
 
@@ -206,19 +188,19 @@ struct RoundTo : VectorFunctor {
     }
 };
 
-// Casts of float64 round once; everything else goes through float32.
+// Casts of float64 to float16 round once; everything else goes through float32.
 template <typename To>
 struct Cast;
 template <typename Format, typename From>
 struct FunctorFor<Cast<SixteenBits<Format>>, From> {
     using type = Cast<float>;
 };
-template <typename Format>
-struct FunctorFor<Cast<SixteenBits<Format>>, double> {
+template <>
+struct FunctorFor<Cast<Float16>, double> {
     using type = Cast<double>;
 };
-template <typename Format>
-struct FunctorFor<Cast<SixteenBits<Format>>, Complex<double>> {
+template <>
+struct FunctorFor<Cast<Float16>, Complex<double>> {
     using type = Cast<double>;
 };
 
