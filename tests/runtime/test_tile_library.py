@@ -32,7 +32,8 @@ ROWS = SoftmaxConfig(0, 1, 8)
 def _cargo(*arguments: str) -> None:
     """Run cargo on the crate; one worker of the tests at a time."""
     TARGET.mkdir(parents=True, exist_ok=True)
-    command = [tile_build.find_cargo(), *arguments, "--locked", "--target-dir", str(TARGET)]
+    options = ["--locked", "--quiet", "--target-dir", str(TARGET)]
+    command = [tile_build.find_cargo(), arguments[0], *options, *arguments[1:]]
     environment = {**tile_build.build_environment(), "CARGO_PROFILE_DEV_DEBUG": "0"}
     with FileLock(TARGET.with_suffix(".lock")):
         run = subprocess.run(
@@ -72,7 +73,11 @@ def _softmax(x: TileTensor, config: SoftmaxConfig = ROWS, axis: int = 1) -> None
 
 
 def test_the_crate_passes_its_own_tests() -> None:
-    _cargo("test", "--quiet")
+    _cargo("test")
+
+
+def test_the_crate_has_no_warnings() -> None:
+    _cargo("clippy", "--all-targets", "--", "-D", "warnings")
 
 
 REFUSED: dict[str, tuple[Callable[[], None], type[Exception], str]] = {
