@@ -70,7 +70,10 @@ fn kernels_digest() -> String {
     let mut hash = Sha256::new();
     for text in [
         include_str!("softmax/kernel.rs"),
+        include_str!("softmax/tiles.rs"),
         include_str!("matmul/kernel.rs"),
+        include_str!("matmul/split.rs"),
+        include_str!("matmul/tiles.rs"),
         include_str!("attention/kernel.rs"),
         include_str!("../Cargo.toml"),
     ] {

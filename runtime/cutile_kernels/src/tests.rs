@@ -135,6 +135,7 @@ fn dtypes_and_enums_are_checked() {
     assert_eq!(softmax(&deep, &x, 1, &config), BAD_ENUM);
     // float32 goes through the split, never through one product of less precision.
     assert_eq!(matmul(&x, &x, &x, &matmul_config(0)), BAD_ENUM);
+    assert_eq!(matmul(&x, &x, &x, &matmul_config(4)), BAD_ENUM);
     assert_eq!(
         matmul(&x, &desc(&[4, 8], BF16), &x, &matmul_config(1)),
         BAD_ENUM
@@ -202,11 +203,12 @@ fn everything() -> Vec<NamedCall> {
         for (name, columns, variant) in [
             ("rows", 512, 0),
             ("rows of no vectors", 511, 0),
+            ("read ahead", 512, 3),
             ("online", 2048, 1),
             ("split", 8192, 2),
         ] {
             let x = desc(&[4, columns], dtype);
-            let config = softmax_config(variant, 1, if variant == 0 { 512 } else { 1024 });
+            let config = softmax_config(variant, 1, if columns < 1024 { 512 } else { 1024 });
             calls.push((name, Box::new(move || softmax(&x, &x, 1, &config))));
         }
         let x = desc(&[64, 64], dtype);
@@ -241,10 +243,10 @@ fn everything() -> Vec<NamedCall> {
         ));
     }
     let [a, b, c] = [[2, 64, 32], [2, 32, 64], [2, 64, 64]].map(|s| desc(&s, F32));
-    calls.push((
-        "float32",
-        Box::new(move || matmul(&c, &a, &b, &matmul_config(1))),
-    ));
+    for (name, variant) in [("float32", 1), ("in one sum", 2), ("four steps", 3)] {
+        let config = matmul_config(variant);
+        calls.push((name, Box::new(move || matmul(&c, &a, &b, &config))));
+    }
     for activation in 1..=4 {
         let [a, b, c] = [[2, 64, 32], [2, 32, 64], [2, 64, 64]].map(|s| desc(&s, BF16));
         let bias = desc(&[64], BF16);

@@ -61,6 +61,7 @@ pub struct Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kernel {
     SoftmaxRows,
+    SoftmaxAhead,
     SoftmaxOnline,
     SoftmaxPartial,
     SoftmaxFinish,
@@ -74,6 +75,7 @@ impl Kernel {
     pub fn source(self) -> &'static Source {
         match self {
             Self::SoftmaxRows => &softmax::ROWS,
+            Self::SoftmaxAhead => &softmax::AHEAD,
             Self::SoftmaxOnline => &softmax::ONLINE,
             Self::SoftmaxPartial => &softmax::PARTIAL,
             Self::SoftmaxFinish => &softmax::FINISH,

@@ -17,7 +17,9 @@ const SPLIT_TILE: [i32; 2] = [32, 128];
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct MatmulConfig {
-    /// 0 the product as it is (float16, bfloat16), 1 float32 through three bfloat16 terms.
+    /// 0 the product as it is (float16, bfloat16); float32 through three bfloat16 terms, added up
+    /// outside the tensor cores: 1 once in a k step, 2 with the small products in the same sum,
+    /// 3 as 1, once in four k steps.
     pub variant: i32,
     /// Sides of a tile, powers of two.
     pub m: i32,
@@ -42,7 +44,7 @@ pub struct Epilogue {
 /// c = activation(alpha * a @ b + bias): a is (…, m, k), b (…, k, n), c (…, m, n), where batch
 /// dimensions are broadcast; bias is null or (n,), of c's dtype.
 ///
-/// Variant 1 takes float32 and needs a 16-byte aligned `workspace` of
+/// Variants 1 to 3 take float32 and need a 16-byte aligned `workspace` of
 /// `cutile_matmul_workspace` bytes (any dtype, contiguous); else it may be null. Enqueued on
 /// `raw_stream`; nothing waits.
 ///
@@ -81,7 +83,7 @@ pub unsafe extern "C" fn cutile_matmul(
     })
 }
 
-/// Bytes of workspace that variant 1 of `cutile_matmul` needs for these operands, or a negative
+/// Bytes of workspace that variants 1 to 3 of `cutile_matmul` need for these operands, or a negative
 /// return code.
 ///
 /// # Safety
@@ -111,7 +113,7 @@ struct Operands<'a> {
 }
 
 fn run(operands: &Operands, epilogue: &Epilogue, config: &MatmulConfig, target: Target) -> Outcome {
-    let taken: &[DType] = if config.variant == 1 {
+    let taken: &[DType] = if config.variant != 0 {
         &[DType::F32]
     } else {
         &HALVES
@@ -140,7 +142,7 @@ fn run(operands: &Operands, epilogue: &Epilogue, config: &MatmulConfig, target: 
 }
 
 fn check(epilogue: &Epilogue, config: &MatmulConfig) -> Outcome {
-    if !(0..=1).contains(&config.variant) {
+    if !(0..=3).contains(&config.variant) {
         let text = format!("the product has no variant {}", config.variant);
         return Err(Failure::new(BAD_ENUM, text));
     }
@@ -222,7 +224,8 @@ impl Call<'_> {
         self.split_factor(&b.view, &planes_b, terms_b)?;
         let types = [DType::BF16, self.types[1]];
         let options = self.config.options;
-        let generics = self.generics(biased);
+        let mut generics = self.generics(biased).to_vec();
+        generics.push(self.config.variant - 1);
         let mut variant = Variant::new(Kernel::MatmulSplit, types, &generics, options);
         variant.views(&[*c, terms_a, terms_b, self.bias]);
         // The terms have one batch dimension: outer steps go over the inner one's batches.
@@ -245,7 +248,7 @@ impl Call<'_> {
         submit(&variant, self.target, &slots, |_| grid)
     }
 
-    fn generics(&self, biased: bool) -> [i32; 8] {
+    fn generics(&self, biased: bool) -> [i32; 9] {
         let MatmulConfig { m, n, k, group, .. } = *self.config;
         let Problem { a, b, .. } = &self.problem;
         let activation = self.epilogue.activation;
@@ -258,6 +261,7 @@ impl Call<'_> {
             b.swapped.into(),
             biased.into(),
             activation,
+            (self.types[1] != DType::F32).into(),
         ]
     }
 

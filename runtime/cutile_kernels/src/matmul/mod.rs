@@ -3,11 +3,13 @@
 pub mod ffi;
 pub mod kernel;
 mod problem;
+pub mod split;
+mod tiles;
 
 use crate::variant::{Operand, Slot, Source};
-use kernel::matmul_module::__module_ast_self;
+use kernel::matmul_module;
+use split::split_module;
 
-const MODULE: &str = "matmul_module";
 const C: Operand = Operand {
     name: "c",
     rank: 4,
@@ -38,27 +40,27 @@ const BIAS: Operand = Operand {
 };
 
 pub static MATMUL: Source = Source {
-    module: MODULE,
+    module: "matmul_module",
     entry: "matmul",
-    ast: __module_ast_self,
+    ast: matmul_module::__module_ast_self,
     types: &[Slot::Input, Slot::Output],
-    generics: 9,
+    generics: 10,
     operands: &[C, A, B, BIAS],
 };
 
 pub static MATMUL_SPLIT: Source = Source {
-    module: MODULE,
+    module: "split_module",
     entry: "matmul_split",
-    ast: __module_ast_self,
+    ast: split_module::__module_ast_self,
     types: &[Slot::Output],
-    generics: 8,
+    generics: 10,
     operands: &[C, A, B, BIAS],
 };
 
 pub static SPLIT: Source = Source {
-    module: MODULE,
+    module: "split_module",
     entry: "split",
-    ast: __module_ast_self,
+    ast: split_module::__module_ast_self,
     types: &[],
     generics: 2,
     operands: &[

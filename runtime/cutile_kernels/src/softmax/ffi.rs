@@ -15,9 +15,10 @@ const GROUP_BYTES: i64 = 20 << 20;
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct SoftmaxConfig {
-    /// 0 whole rows in a tile, 1 online, 2 several blocks per row (needs the workspace).
+    /// 0 whole rows in a tile, 1 online, 2 several blocks per row (needs the workspace), 3 as 0,
+    /// but a block reads its next tile before it writes this one.
     pub variant: i32,
-    /// Rows and columns of a tile, powers of two. Variant 0: columns >= the row's length.
+    /// Rows and columns of a tile, powers of two. Variants 0 and 3: columns >= the row's length.
     pub rows: i32,
     pub columns: i32,
     /// Variant 2: tiles of a row that one block goes through.
@@ -104,7 +105,7 @@ fn run(
     }
     let shapes = shapes(out, x, axis, types, config.pointers != 0)?;
     match config.variant {
-        0 | 1 => whole(&shapes, types, log, config, target),
+        0 | 1 | 3 => whole(&shapes, types, log, config, target),
         2 => split(&shapes, types, workspace, log, config, target),
         other => Err(Failure::new(
             BAD_ENUM,
@@ -219,10 +220,10 @@ fn whole(
         let text = format!("{} columns in a tile of {}", shapes.columns, config.columns);
         return Err(Failure::new(BAD_ENUM, text));
     }
-    let kernel = if online {
-        Kernel::SoftmaxOnline
-    } else {
-        Kernel::SoftmaxRows
+    let kernel = match config.variant {
+        1 => Kernel::SoftmaxOnline,
+        3 => Kernel::SoftmaxAhead,
+        _ => Kernel::SoftmaxRows,
     };
     let whole = (shapes.columns % i64::from(config.columns) == 0).into();
     let generics = [

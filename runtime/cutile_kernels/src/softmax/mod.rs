@@ -2,6 +2,7 @@
 
 pub mod ffi;
 pub mod kernel;
+mod tiles;
 
 use crate::variant::{Operand, Slot, Source};
 use kernel::softmax_module::__module_ast_self;
@@ -25,6 +26,15 @@ const IN: Operand = Operand {
 pub static ROWS: Source = Source {
     module: MODULE,
     entry: "softmax_rows",
+    ast: __module_ast_self,
+    types: &[Slot::Input, Slot::Output],
+    generics: 6,
+    operands: &[OUT, IN],
+};
+
+pub static AHEAD: Source = Source {
+    module: MODULE,
+    entry: "softmax_ahead",
     ast: __module_ast_self,
     types: &[Slot::Input, Slot::Output],
     generics: 6,
