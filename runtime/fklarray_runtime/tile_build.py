@@ -30,19 +30,22 @@ class TileBuildError(TileError):
 
 
 def crate_folder() -> Path:
-    """Return the crate of this checkout or source release.
+    """Return the crate of the checkout, or source release, that this is or is run in.
 
     Raises
     ------
     TileBuildError
         An installed package does not have it.
     """
-    folder = Path(__file__).resolve().parents[1] / "cutile_kernels"
-    if not (folder / "Cargo.toml").is_file():
-        raise TileBuildError(
-            f"{folder} has no crate: tile kernels are built in a checkout or a source release"
-        )
-    return folder
+    here = Path(__file__).resolve().parents[1]
+    places = [here / "cutile_kernels", Path.cwd() / "runtime" / "cutile_kernels"]
+    for folder in places:
+        if (folder / "Cargo.toml").is_file():
+            return folder
+    raise TileBuildError(
+        f"there is no crate at {' or '.join(map(str, places))}: tile kernels are built in a "
+        "checkout or a source release"
+    )
 
 
 def find_cargo() -> str:

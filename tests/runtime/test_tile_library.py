@@ -24,6 +24,7 @@ from fklarray_runtime.tile_library import (
 from fklarray_runtime.tiles import AttentionConfig, MatmulConfig, SoftmaxConfig
 
 ROOT = Path(__file__).parents[2]
+CRATE = ROOT / "runtime" / "cutile_kernels"
 TARGET = ROOT / ".cache" / "tile-target"
 NOWHERE = (4096, 0)  # a device that no machine has
 ROWS = SoftmaxConfig(0, 1, 8)
@@ -38,7 +39,7 @@ def _cargo(*arguments: str) -> None:
     with FileLock(TARGET.with_suffix(".lock")):
         run = subprocess.run(
             command,
-            cwd=tile_build.crate_folder(),
+            cwd=CRATE,
             env=environment,
             capture_output=True,
             text=True,
@@ -170,6 +171,12 @@ def test_what_a_build_needs_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("CUDA_TOOLKIT_PATH", raising=False)
     with pytest.raises(TileBuildError, match=r"pip install .cuda-toolkit\[.*tileiras\]"):
         tile_build.build_environment()
+    monkeypatch.chdir(ROOT)
+    assert tile_build.crate_folder() == CRATE
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tile_build, "__file__", str(tmp_path / "package" / "tile_build.py"))
+    with pytest.raises(TileBuildError, match="checkout"):
+        tile_build.crate_folder()
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("CARGO_HOME", raising=False)
