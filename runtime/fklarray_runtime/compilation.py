@@ -298,6 +298,12 @@ def shorten(text: str) -> str:
     return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
 
 
+def identity_of(path: Path) -> str:
+    """Return a file's path, size and modification time; raises OSError if it is not there."""
+    found = path.stat()
+    return f"{path} {found.st_size} {found.st_mtime_ns}"
+
+
 def first_lines(error: CompileError) -> str:
     """Say in a line why a compiler that was tried cannot be used."""
     lines = [line.strip() for line in error.stderr.splitlines() if line.strip()]

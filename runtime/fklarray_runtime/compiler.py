@@ -28,6 +28,7 @@ from fklarray_runtime.compilation import (
     compile_library,
     first_lines,
     flags,
+    identity_of,
     run_compiler,
 )
 from fklarray_runtime.cpu import target
@@ -156,10 +157,8 @@ def _fingerprint(command: tuple[str, ...]) -> str:
         files.append(str(Path(spec.origin).with_name("zig")))
     texts: list[str] = []
     for name in files:
-        path = Path(name).resolve()
         with suppress(OSError):
-            status = path.stat()
-            texts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+            texts.append(identity_of(Path(name).resolve()))
     return "; ".join(texts)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from fklarray_runtime.binary_cache import digest_of_folders
-from fklarray_runtime.compilation import CompileError, CompilerError, first_lines
+from fklarray_runtime.compilation import CompileError, CompilerError, first_lines, identity_of
 from fklarray_runtime.device_compilation import DeviceCompiler, compile_for_gpu, gpu_flags
 from fklarray_runtime.private_files import temporary_folder, write_atomically
 from fklarray_runtime.toolkit import Toolkit, nvidia_packages, toolkits
@@ -138,7 +138,7 @@ def _search(probe: DeviceProbe, cache_directory: Path | None) -> DeviceCompiler:
         except CompilerError as error:
             reasons.append((str(path), str(error)))
             continue
-        program = _program(path, version)
+        program = f"{identity_of(path.resolve())} {version}"
         if kind == "nvcc":
             return DeviceCompiler(kind, path, version, program)
         for toolkit in toolkits():
@@ -185,11 +185,6 @@ def _kind_and_version(path: Path) -> tuple[Literal["nvcc", "clang"], str]:
         return "clang", found[1]
     said = run.stderr.strip()[:200] or "it says no version"
     raise CompilerError(f"it ended with status {run.returncode}: {said}")
-
-
-def _program(path: Path, version: str) -> str:
-    found = path.stat()
-    return f"{path.resolve()} {found.st_size} {found.st_mtime_ns} {version}"
 
 
 def _recall_or_try(

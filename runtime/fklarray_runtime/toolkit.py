@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from fklarray_runtime import fatbinary
+from fklarray_runtime.compilation import identity_of
 
 __all__ = ["IncompleteToolkit", "Toolkit", "nvidia_packages", "toolkits"]
 
@@ -77,8 +78,7 @@ class Toolkit:
     def fingerprint(self) -> str:
         """Path, size and modification time of what results depend on."""
         files = (self.assembler, self.runtime, self.bundler, _header(self.include, "cuda.h"))
-        facts = [(path, path.stat()) for path in files]
-        return "; ".join(f"{path} {found.st_size} {found.st_mtime_ns}" for path, found in facts)
+        return "; ".join(map(identity_of, files))
 
 
 def toolkits() -> Iterator[Toolkit | tuple[str, str]]:
