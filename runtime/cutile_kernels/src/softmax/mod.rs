@@ -23,32 +23,21 @@ const IN: Operand = Operand {
     last: Some("columns"),
 };
 
-pub static ROWS: Source = Source {
-    module: MODULE,
-    entry: "softmax_rows",
-    ast: __module_ast_self,
-    types: &[Slot::Input, Slot::Output],
-    generics: 6,
-    operands: &[OUT, IN],
-};
+/// A kernel whose blocks have whole rows.
+const fn of_rows(entry: &'static str) -> Source {
+    Source {
+        module: MODULE,
+        entry,
+        ast: __module_ast_self,
+        types: &[Slot::Input, Slot::Output],
+        generics: 6,
+        operands: &[OUT, IN],
+    }
+}
 
-pub static AHEAD: Source = Source {
-    module: MODULE,
-    entry: "softmax_ahead",
-    ast: __module_ast_self,
-    types: &[Slot::Input, Slot::Output],
-    generics: 6,
-    operands: &[OUT, IN],
-};
-
-pub static ONLINE: Source = Source {
-    module: MODULE,
-    entry: "softmax_online",
-    ast: __module_ast_self,
-    types: &[Slot::Input, Slot::Output],
-    generics: 6,
-    operands: &[OUT, IN],
-};
+pub static ROWS: Source = of_rows("softmax_rows");
+pub static AHEAD: Source = of_rows("softmax_ahead");
+pub static ONLINE: Source = of_rows("softmax_online");
 
 pub static PARTIAL: Source = Source {
     module: MODULE,
