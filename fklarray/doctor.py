@@ -32,8 +32,6 @@ from fklarray_runtime import (
     target,
     threads,
 )
-from fklarray_runtime.tile_build import build_tile_library, crate_folder
-from fklarray_runtime.tile_library import TileError
 
 __all__ = ["build_tile", "clear_cache", "run", "show_cache"]
 
@@ -137,6 +135,10 @@ def _add_devices(table: Table) -> None:
 
 def build_tile() -> int:
     """Build the library of tile kernels; return 1 where that fails, having said why."""
+    # Imported here, as parsing the library's interface takes time that no other command needs.
+    from fklarray_runtime.tile_build import build_tile_library, crate_folder
+    from fklarray_runtime.tile_library import TileError
+
     try:
         print(build_tile_library(crate_folder()))
     except TileError as error:

@@ -205,6 +205,6 @@ def descriptor(tensor: TileTensor | None) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def structure(kind: str, values: NamedTuple) -> Any:
-    """Return a structure of the interface with these values."""
-    return _ffi.new(f"{kind} *", values)
+def structure(values: NamedTuple) -> Any:
+    """Return these values as the structure of the interface that has their type's name."""
+    return _ffi.new(f"{type(values).__name__} *", values)

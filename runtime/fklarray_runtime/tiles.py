@@ -38,7 +38,8 @@ class SoftmaxConfig(NamedTuple):
     Attributes
     ----------
     variant : int
-        0: whole rows in a tile; 1: rows in several passes; 2: several blocks for each row.
+        0: whole rows in a tile; 1: rows in several passes; 2: several blocks for each row; 3: as
+        0, with the next tile read before one is written.
     rows, columns : int
         Sides of a tile, powers of two.
     tiles : int
@@ -71,7 +72,8 @@ class MatmulConfig(NamedTuple):
     Attributes
     ----------
     variant : int
-        0: of 16-bit numbers; 1: of float32, each as a sum of three bfloat16.
+        0: of 16-bit numbers; 1, 2 and 3: of float32, each as a sum of three bfloat16, with the
+        sums of products started anew for every k step, in two ways, or for every four.
     m, n, k : int
         Sides of a tile, powers of two.
     group : int
@@ -163,13 +165,13 @@ def queue_softmax(
     """
     library = tile_library()
     target, source, scratch = descriptor(out), descriptor(x), descriptor(workspace)
-    how = structure("SoftmaxConfig", config)
+    how = structure(config)
     code = library.cutile_softmax(target, source, scratch, axis, log, how, *stream)
     check(library, code, "softmax")
 
 
 def matmul_workspace(c: TileTensor, a: TileTensor, b: TileTensor) -> int:
-    """Return how many bytes of workspace variant 1 of a product needs; raises as it does."""
+    """Return how many bytes of workspace a product of float32 needs; raises as it does."""
     library = tile_library()
     size = library.cutile_matmul_workspace(descriptor(c), descriptor(a), descriptor(b))
     check(library, min(size, 0), "sizing the workspace")
@@ -200,7 +202,7 @@ def queue_matmul(
     bias : TileTensor, optional
         ``(n,)``, of the data type of `c`.
     workspace : TileTensor, optional
-        Of variant 1: as many bytes as `matmul_workspace` says.
+        Of variants 1 to 3: as many bytes as `matmul_workspace` says.
     epilogue : Epilogue
         Factor and activation.
 
@@ -211,7 +213,7 @@ def queue_matmul(
     """
     library = tile_library()
     tensors = [descriptor(one) for one in (c, a, b, bias, workspace)]
-    end, how = structure("Epilogue", epilogue), structure("MatmulConfig", config)
+    end, how = structure(epilogue), structure(config)
     check(library, library.cutile_matmul(*tensors, end, how, *stream), "matmul")
 
 
@@ -251,7 +253,7 @@ def queue_attention(
     """
     library = tile_library()
     tensors = [descriptor(one) for one in (out, *operands, mask)]
-    how = structure("AttentionConfig", config)
+    how = structure(config)
     check(library, library.cutile_attention(*tensors, scale, causal, how, *stream), "attention")
 
 
